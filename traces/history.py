@@ -1,0 +1,159 @@
+"""The history: one record per line, from everybody's point of view (contract section 3).
+
+`Record` is the only shape in which the rest of the house sees a line of a history. Field names are the
+contract's; a field that a line does not carry is `None`. Times are seconds (Unix time in live runs),
+tokens and counts are numbers, `cost_usd` is US dollars.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The budgets of a run; `None` means not limited. Seconds, tokens, dollars, counts."""
+
+    steps: int | None = None
+    wall_clock_s: float | None = None
+    tokens: float | None = None
+    cost_usd: float | None = None
+    max_concurrency: float | None = None
+    group_concurrency: dict[str, float] | None = None
+    half_open_probes: float | None = None
+    max_tenant_wait_s: float | None = None
+    grace_s: float | None = None
+    recovery_s: float | None = None
+
+
+class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Why a call or a run failed, in the terms of contract section 3."""
+
+    kind: str | None = None
+    message: str | None = None
+    retryable: bool | None = None
+    retry_after_s: float | None = None
+    may_have_taken_effect: bool | None = None
+    model_message: str | None = None
+
+
+class PlannedAction(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One action of `plan_created`."""
+
+    step: int | None = None
+    tool: str | None = None
+    args_digest: str | None = None
+
+
+class FailedStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One failed step of `partial_success_returned`."""
+
+    step: int | None = None
+    reason: str | None = None
+
+
+class Degradation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One thing that the outcome leaves out, and why."""
+
+    what: str | None = None
+    why: str | None = None
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename={"from_": "from"}):
+    """One line of a history. Fields are grouped as the table of contract section 3 groups them."""
+
+    type: str
+    t: float
+    run_id: str
+    # common
+    source: str | None = None
+    tenant: str | None = None
+    intent_id: str | None = None
+    step: int | None = None
+    attempt_id: str | None = None
+    idempotency_key: str | None = None
+    tool: str | None = None
+    tool_version: str | None = None
+    args_digest: str | None = None
+    intent_digest: str | None = None
+    # runs
+    world: str | None = None
+    task_type: str | None = None
+    parent_run_id: str | None = None
+    limits: Limits | None = None
+    from_step: int | None = None
+    skipped: list[int] | None = None
+    status: str | None = None
+    error: ErrorInfo | None = None
+    completed: list[int] | None = None
+    recoverable: bool | None = None
+    degraded: list[Degradation] | None = None
+    # plans and budgets
+    actions: list[PlannedAction] | None = None
+    scope: str | None = None
+    allotted_s: float | None = None
+    remaining_s: float | None = None
+    rule: str | None = None
+    parent: str | None = None
+    budget: str | None = None
+    # model and tool calls
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    cost_usd: float | None = None
+    outcome: str | None = None
+    resource_group: str | None = None
+    reason: str | None = None
+    effectful: bool | None = None
+    deadline_remaining_s: float | None = None
+    complete: bool | None = None
+    # retries and breakers
+    delay_s: float | None = None
+    cap_s: float | None = None
+    attempt: int | None = None
+    server_directed: bool | None = None
+    retry_budget_left: float | None = None
+    from_: str | None = None
+    to: str | None = None
+    failures: float | None = None
+    threshold: float | None = None
+    # effects and compensation
+    effect_id: str | None = None
+    compensates: str | None = None
+    caused_by: str | None = None
+    disposition: str | None = None
+    strength: str | None = None
+    ledger_id: str | None = None
+    # outcomes
+    failed: list[FailedStep] | None = None
+    advice: Any = None
+    name: str | None = None
+    grounds: Any = None
+    message: str | None = None
+    handled: bool | None = None
+    timeline: Any = None
+    certain: Any = None
+    uncertain: Any = None
+    tried: Any = None
+    untried: Any = None
+    in_flight: Any = None
+    # the harness
+    scenario: Any = None
+    layer: str | None = None
+    kind: str | None = None
+    site: Any = None
+    max_s: float | None = None
+    pid: int | None = None
+    generation: int | None = None
+    exit_code: int | None = None
+    signal: int | str | None = None
+    injected: bool | None = None
+    # ours, beyond the contract (readers may ignore them)
+    wire: str | None = None
+    """Id of the forwarded request, given by the proxy and stored by the service with its effect."""
+    http_status: int | None = None
+    retry_after_s: float | None = None
+    """What a `Retry-After` on this answer said, in seconds from `t`."""
+    args: Any = None
+    """The arguments as sent, so that a report can show them side by side."""
+    result: Any = None
