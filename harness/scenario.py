@@ -1,0 +1,250 @@
+"""Scenario files: `NNN-slug.yaml` as a typed value (contract section 2)."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InputError
+from harness.loading import Document, Fields, did_you_mean
+from injectors.catalogue import FaultError, fault_from
+from injectors.core import Fault
+from injectors.plan import shadows
+from reports.mechanisms import MECHANISMS
+from traces.history import Limits
+
+POLICIES = ("continue", "repair", "give_up")
+"""How the replayed model reacts off the recording."""
+
+LIMIT_FIELDS = Limits.__struct_fields__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What share of a mechanism's opportunities has to end in an activation, over the runs of a scenario."""
+
+    least: float = 0.0
+    most: float | None = None
+    rare: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldRun:
+    """One entry of `world.runs`: `count` runs of a trace by a tenant, started `start_s` seconds in."""
+
+    trace: str
+    tenant: str | None = None
+    count: int = 1
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One numbered scenario, or several joined into one run (`number` then reads `101+204`)."""
+
+    number: str
+    version: str
+    title: str
+    why: str = ""
+    sets: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ("*",)
+    faults: tuple[Fault, ...] = ()
+    fault_data: tuple[dict[str, Any], ...] = ()
+    model: str = "continue"
+    limits: dict[str, Any] = field(default_factory=dict)
+    mechanisms: dict[str, Bound] = field(default_factory=dict)
+    invariants: dict[str, str] = field(default_factory=dict)
+    world: tuple[WorldRun, ...] = ()
+    path: str = ""
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers its faults strike, in the order of the file, each once."""
+        return tuple(dict.fromkeys(fault.layer for fault in self.faults))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its faults, in the order of the file, each once."""
+        return tuple(dict.fromkeys(fault.kind for fault in self.faults))
+
+    def names_trace(self, name: str) -> bool:
+        """Whether a trace is among those that the file asks for."""
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.traces)
+
+
+def load_scenarios(paths: list[Path]) -> list[Scenario]:
+    """Read scenario files and the folders that hold them, ordered by number.
+
+    Raises `InputError` with every fault of every file, a number used twice included.
+    """
+    files: list[Path] = []
+    faults: list[str] = []
+    for path in paths:
+        if path.is_dir():
+            files += sorted([*path.glob("*.yaml"), *path.glob("*.yml")])
+        elif path.exists():
+            files.append(path)
+        else:
+            faults.append(f"{path}:1: there is no such scenario file or folder")
+    scenarios: dict[str, Scenario] = {}
+    for file in files:
+        try:
+            scenario = load_scenario(file)
+        except InputError as error:
+            faults += error.faults
+            continue
+        if scenario.number in scenarios:
+            faults.append(
+                f"{scenario.path}:1: number {scenario.number} is already taken by {scenarios[scenario.number].path}; "
+                "every scenario has a number of its own"
+            )
+        scenarios.setdefault(scenario.number, scenario)
+    if faults:
+        raise InputError(faults)
+    return sorted(scenarios.values(), key=lambda scenario: int(scenario.number))
+
+
+def load_scenario(path: Path, text: str | None = None) -> Scenario:
+    """Read one scenario file. Raises `InputError` with every fault found in it, each with its line."""
+    document = Document(path, text)
+    document.raise_faults()
+    fields = document.root("a scenario")
+    number = fields.integer("number", required=True, least=100)
+    version = fields.integer("version", required=True, least=1)
+    named = re.match(r"(\d+)-[a-z0-9-]+$", path.stem)
+    if not named:
+        fields.refuse((), f"the file has to be named like `{number}-what-happens.yaml`")
+    elif int(named[1]) != number:
+        fields.refuse("number", f"`number` is {number}, but the file name says {named[1]}; they have to agree")
+    title = fields.text("title", required=True)
+    why = fields.text("why")
+    sets = fields.texts("sets")
+    traces = fields.texts("traces", ["*"])
+    faults, data = _read_faults(fields, number)
+    model = fields.mapping("model")
+    policy = model.choice("on_tool_error", POLICIES, "continue")
+    model.done()
+    limits = _read_limits(fields.mapping("limits"))
+    expect = fields.mapping("expect")
+    mechanisms = _read_mechanisms(expect.mapping("mechanisms"))
+    invariants = expect.mapping("invariants")
+    expected = {name: invariants.text(name) for name in invariants.keys()}  # noqa: SIM118 - reading marks as known
+    expect.done()
+    world = _read_world(fields.mapping("world"))
+    fields.done()
+    if not faults and "faults" not in fields:
+        fields.refuse((), "a scenario needs `faults` (an empty list, `faults: []`, is a clean run)")
+    for message in shadows(faults):
+        fields.refuse("faults", message)
+    document.raise_faults()
+    return Scenario(
+        number=str(number), version=str(version), title=title, why=" ".join(why.split()), sets=sets, traces=traces,
+        faults=tuple(faults), fault_data=tuple(data), model=policy, limits=limits, mechanisms=mechanisms,
+        invariants=expected, world=world, path=document.name,
+    )  # fmt: skip
+
+
+def joined(scenarios: list[Scenario]) -> Scenario:
+    """Several scenarios as one run, named by their numbers. Raises `InputError` where their faults shadow each other."""
+    if len(scenarios) == 1:
+        return scenarios[0]
+    number = "+".join(scenario.number for scenario in scenarios)
+    faults = tuple(fault for scenario in scenarios for fault in scenario.faults)
+    if clashes := shadows(list(faults)):
+        raise InputError([f"--scenario {number}: {clash}" for clash in clashes])
+    limits: dict[str, Any] = {}
+    for scenario in scenarios:
+        limits.update(scenario.limits)
+    policies = [scenario.model for scenario in scenarios]
+    return Scenario(
+        number=number,
+        version="+".join(scenario.version for scenario in scenarios),
+        title=" and ".join(scenario.title for scenario in scenarios),
+        why=" ".join(scenario.why for scenario in scenarios),
+        sets=(),
+        traces=("*",),
+        faults=faults,
+        fault_data=tuple(
+            {**data, "id": f"f{index}"}
+            for index, data in enumerate((d for scenario in scenarios for d in scenario.fault_data), 1)
+        ),
+        model=max(policies, key=POLICIES.index),
+        limits=limits,
+        path=", ".join(scenario.path for scenario in scenarios),
+    )
+
+
+def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[str, Any]]]:
+    faults: list[Fault] = []
+    data: list[dict[str, Any]] = []
+    for index, entry in enumerate(fields.mappings("faults", "a fault"), 1):
+        kind = entry.text("kind", required=True)
+        at, times, parameters = entry.anything("at"), entry.anything("times"), entry.anything("with")
+        entry.done()
+        raw = {"id": f"f{index}", "kind": kind, "at": at, "times": 1 if times is None else times,
+               "with": parameters or {}, "scenario": str(number)}  # fmt: skip
+        if not kind:
+            continue
+        try:
+            faults.append(fault_from(kind=kind, at=at, times=raw["times"], parameters=raw["with"], scenario=str(number)))
+            data.append(raw)
+        except FaultError as error:
+            for message in error.messages:
+                entry.refuse("kind" if "kind" in message.split(" ", 2)[:2] else (), message)
+    return faults, data
+
+
+def _read_limits(fields: Fields) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    for key in fields.keys():  # noqa: SIM118
+        if key not in LIMIT_FIELDS:
+            fields.refuse(key, f"there is no limit `{key}`{did_you_mean(key, LIMIT_FIELDS)}")
+        elif key == "group_concurrency":
+            groups = fields.mapping(key)
+            limits[key] = {group: groups.number(group) for group in groups.keys()}  # noqa: SIM118
+        elif key == "steps":
+            limits[key] = fields.integer(key)
+        else:
+            limits[key] = fields.number(key)
+    return limits
+
+
+def _read_mechanisms(fields: Fields) -> dict[str, Bound]:
+    bounds: dict[str, Bound] = {}
+    for name in fields.keys():  # noqa: SIM118
+        if name not in MECHANISMS:
+            fields.refuse(name, f"there is no mechanism `{name}`{did_you_mean(name, MECHANISMS)}")
+            continue
+        if isinstance(fields.data[name], dict):
+            entry = fields.mapping(name)
+            least, most = entry.number("min", 0.0), entry.number("max")
+            bounds[name] = Bound(least=least or 0.0, most=most, rare=entry.flag("rare"))
+            entry.done()
+        else:
+            # A bare number is the floor; an upper bound is only meant where it is written out.
+            bounds[name] = Bound(least=fields.number(name, 0.0) or 0.0)
+        bound = bounds[name]
+        if bound.least > 1 or (bound.most is not None and not bound.least <= bound.most <= 1):
+            fields.refuse(name, f"the bounds of `{name}` are shares between 0 and 1, the smaller one first")
+    return bounds
+
+
+def _read_world(fields: Fields) -> tuple[WorldRun, ...]:
+    runs = []
+    for entry in fields.mappings("runs", "a run of the world"):
+        runs.append(
+            WorldRun(
+                trace=entry.text("trace", required=True),
+                tenant=entry.text("tenant") or None,
+                count=entry.integer("count", 1, least=1),
+                start_s=entry.number("start_s", 0.0) or 0.0,
+            )
+        )
+        entry.done()
+    if fields.integer("workers", 1, least=1) != 1:
+        fields.refuse("workers", "a second worker on one run is not offered yet; `workers` has to be 1")
+    fields.done()
+    return tuple(runs)
