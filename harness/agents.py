@@ -30,7 +30,13 @@ def find_agent(name: str) -> AgentSpec:
     """The agent of that name, or of that file. Raises `InputError` if there is neither."""
     known = {entry.name: entry for entry in AGENTS}
     if name in known:
-        return AgentSpec(name=name, command=tuple(own_command("_agent", name)), reference=name)
+        # Hundreds of starts: let the interpreter keep its compiled files, also where the caller's shell says not to.
+        return AgentSpec(
+            name=name,
+            command=tuple(own_command("_agent", name)),
+            env={"PYTHONDONTWRITEBYTECODE": ""},
+            reference=name,
+        )
     path = Path(name)
     if path.suffix in {".yaml", ".yml"} or path.exists():
         return load_agent(path)

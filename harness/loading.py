@@ -84,9 +84,7 @@ class Document:
         if not isinstance(node, yaml.ScalarNode):
             return None
         if node.style is None and node.value.lower() in _SWITCH_WORDS:
-            self.refuse(
-                where, f"`{node.value}` is read as true or false by YAML; write true, false or quote it"
-            )
+            self.refuse(where, f"`{node.value}` is read as true or false by YAML; write true, false or quote it")
         try:
             return yaml.SafeLoader("").construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
@@ -177,9 +175,7 @@ class Fields:
         if value is None:
             return default
         if value not in allowed:
-            self.refuse(
-                key, f"`{key}` cannot be {value!r}; it is {one_of(allowed)}{did_you_mean(value, allowed)}"
-            )
+            self.refuse(key, f"`{key}` cannot be {value!r}; it is {one_of(allowed)}{did_you_mean(value, allowed)}")
             return default
         return str(value)
 

@@ -189,7 +189,9 @@ def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[st
         if not kind:
             continue
         try:
-            faults.append(fault_from(kind=kind, at=at, times=raw["times"], parameters=raw["with"], scenario=str(number)))
+            faults.append(
+                fault_from(kind=kind, at=at, times=raw["times"], parameters=raw["with"], scenario=str(number))
+            )
             data.append(raw)
         except FaultError as error:
             for message in error.messages:

@@ -128,9 +128,7 @@ class ChildProcess:
             await process.stdin.drain()
             message = await asyncio.wait_for(answer, limit_s)
         except TimeoutError:
-            raise HarnessError(
-                f"the process {self.word} did not answer {op!r} within {limit_s:g} s"
-            ) from None
+            raise HarnessError(f"the process {self.word} did not answer {op!r} within {limit_s:g} s") from None
         except (BrokenPipeError, ConnectionResetError):
             raise HarnessError(f"the process {self.word} has ended") from None
         finally:

@@ -1,0 +1,104 @@
+"""What the agent says of itself: its event file and its last line on standard output (contract section 6).
+
+Claims, nothing more. A record that only the service, the wire or the harness can know is not taken from an agent:
+it would let it write its own proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from traces.history import Record
+
+AGENT_TYPES = frozenset(
+    {"run_resumed", "run_finished", "plan_created", "budget_allocated", "budget_exhausted", "model_call_started",
+     "model_call_finished", "tool_call_queued", "tool_call_refused", "tool_call_started", "tool_call_finished",
+     "retry_scheduled", "breaker_state_changed", "effect_settled", "compensation_started", "compensation_finished",
+     "partial_success_returned", "mechanism_acted", "exception", "handed_off"}
+)  # fmt: skip
+OTHERS_TYPES = frozenset(
+    {"effect", "fault_injected", "harness_lag", "process_started", "process_exited", "run_started", "model_tool_call",
+     "world_finished"}
+)  # fmt: skip
+STATUSES = frozenset({"succeeded", "partial_success", "rolled_back", "failed", "handed_off"})
+TAIL_BYTES = 64 * 1024
+
+_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+@dataclass(slots=True, kw_only=True)
+class AgentWords:
+    """The agent's records in the order it wrote them, and what in its file could not be used."""
+
+    records: list[Record] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    status: str | None = None
+
+
+def read_agent_words(folder: Path, run_id: str, last_exit: Record | None) -> AgentWords:
+    """Read `events.jsonl` and `stdout.txt` of a run; `last_exit` is the last `process_exited` on record.
+
+    If the agent wrote no `run_finished`, its last line on standard output is read as one; without either, exit code
+    0 counts as the claim `succeeded`.
+    """
+    words = AgentWords()
+    for number, line in enumerate(_lines(folder / "events.jsonl"), 1):
+        if not line.strip():
+            continue
+        try:
+            words.records.append(_claim(line, run_id))
+        except (msgspec.DecodeError, ValueError) as error:
+            words.unreadable.append(f"line {number}: {error}")
+    ended = [record for record in words.records if record.type == "run_finished"]
+    if not ended and last_exit is not None and not last_exit.injected:
+        outcome = _outcome(folder / "stdout.txt")
+        if outcome is None and last_exit.exit_code == 0:
+            outcome = {"status": "succeeded"}
+        if outcome is not None:
+            fields = {"type": "run_finished", "t": last_exit.t, "run_id": run_id, "source": "agent", **outcome}
+            ended = [msgspec.convert(fields, Record)]
+            words.records += ended
+    words.status = ended[-1].status if ended else None
+    return words
+
+
+def _claim(line: bytes, run_id: str) -> Record:
+    fields = _decoder.decode(line)
+    kind = fields.get("type")
+    if kind in OTHERS_TYPES:
+        raise ValueError(f"`{kind}` is not for an agent to write")
+    # Its own words stay its own: under this run, and with the agent as their source.
+    return msgspec.convert({**fields, "run_id": run_id, "source": "agent"}, Record)
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+
+
+def _outcome(path: Path) -> dict[str, Any] | None:
+    """The last line of standard output, if it is an outcome object."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - TAIL_BYTES))
+            tail = file.read().strip()
+    except FileNotFoundError:
+        return None
+    try:
+        value = _decoder.decode(tail.rpartition(b"\n")[2])
+        if value.get("status") not in STATUSES:
+            return None
+        fields = {key: value.get(key) for key in ("status", "error", "completed", "recoverable", "degraded")}
+        if isinstance(fields["error"], str):
+            fields["error"] = {"kind": "error", "message": fields["error"]}
+        msgspec.convert({"type": "run_finished", "t": 0.0, "run_id": "", **fields}, Record)
+    except (msgspec.DecodeError, ValueError):
+        return None
+    return {key: value for key, value in fields.items() if value is not None}

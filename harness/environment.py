@@ -1,0 +1,66 @@
+"""What the agent under test is given: its environment and its task file (contract section 6)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.agents import AgentSpec
+from harness.planning import RunPlan
+
+# Variables that would lead an agent past the proxy, or into our own modules.
+_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "ALL_PROXY", "all_proxy", "http_proxy", "https_proxy")
+
+
+def agent_environment(
+    plan: RunPlan, *, folder: Path, port: int, agent: AgentSpec, started: float, certificate: Path
+) -> dict[str, str]:
+    """The whole environment of the agent's process. `started` is the Unix time at which its wall clock began."""
+    door = f"http://127.0.0.1:{port}"
+    environment = {key: value for key, value in os.environ.items() if key not in _NOT_PASSED_ON}
+    environment.update(
+        {
+            "STORMPROOF_RUN_ID": plan.run_id,
+            "STORMPROOF_INTENT_ID": plan.intent_id,
+            "STORMPROOF_TENANT": plan.tenant,
+            "STORMPROOF_STATE_DIR": str((folder / "state").resolve()),
+            "STORMPROOF_TASK": str((folder / "task.json").resolve()),
+            "STORMPROOF_EVENTS": str((folder / "events.jsonl").resolve()),
+            "STORMPROOF_RUN_STARTED": f"{started:.6f}",
+            "STORMPROOF_TOOLS_URL": f"{door}/tools",
+            "ANTHROPIC_BASE_URL": door,
+            "OPENAI_BASE_URL": f"{door}/v1",
+            "HTTP_PROXY": door,
+            "HTTPS_PROXY": door,
+            # An inherited exception for the loopback address would lead every call past the proxy.
+            "NO_PROXY": "",
+            "no_proxy": "",
+        }
+    )
+    # The SDKs refuse to start without a key; it never leaves this machine.
+    environment.setdefault("ANTHROPIC_API_KEY", "stand-in")
+    environment.setdefault("OPENAI_API_KEY", "stand-in")
+    if certificate.exists():
+        for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
+            environment[name] = str(certificate)
+    environment.update(agent.env)
+    return environment
+
+
+def write_task(path: Path, *, plan: RunPlan, registry: Mapping[str, Any]) -> None:
+    """Write the task of a run: what the user asked, over which API, with which tools and limits."""
+    model = plan.model_request
+    task = {
+        "request": plan.trace.request,
+        "api": plan.api,
+        "model": str(model.get("model", "stand-in")),
+        "stream": bool(model.get("stream", False)),
+        "limits": plan.limits,
+        "tools": plan.trace.tools,
+        "registry": registry,
+    }
+    path.write_bytes(msgspec.json.encode(task))

@@ -1,0 +1,241 @@
+"""Plays one run: starts the agent, carries out what the faults ask of its process, drains, collects (DESIGN section 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.agents import AgentSpec
+from harness.claims import AgentWords, read_agent_words
+from harness.environment import agent_environment, write_task
+from harness.errors import HarnessError
+from harness.lag import LagMonitor
+from harness.merge import merge
+from harness.planning import RunPlan
+from harness.processes.control import Message
+from harness.stage import Stage
+from traces.history import Limits, Record
+
+DRAIN_LIMIT_S = 20.0
+"""How long the drain may take before it is an error of the harness; an injected wait ends when its run closes."""
+MOST_GENERATIONS = 8
+FIRST_SIGN_S = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Played:
+    """What one run left behind, before it is judged."""
+
+    plan: RunPlan
+    records: list[Record]
+    fired: dict[str, int] = field(default_factory=dict)
+    flows: dict[str, Any] = field(default_factory=dict)
+    orphans: list[dict[str, Any]] = field(default_factory=list)
+    words: AgentWords = field(default_factory=AgentWords)
+    harness_error: str | None = None
+    timed_out: bool = False
+    started: float = 0.0
+    wall_s: float = 0.0
+    agent_s: float = 0.0
+
+    @property
+    def traffic(self) -> int:
+        """How many requests of the agent the proxy saw."""
+        return int(self.flows.get("model", 0)) + int(self.flows.get("tool", 0))
+
+
+@dataclass(slots=True)
+class Player:
+    """Plays runs on a stage. `gate` bounds how many agents start up at once (running is not bounded by it)."""
+
+    stage: Stage
+    agent: AgentSpec
+    registry: Mapping[str, Any]
+    lag: LagMonitor
+    gate: asyncio.Semaphore
+    folder: Path
+
+    async def play(self, plan: RunPlan) -> Played:
+        """One run from start to drain. A harness error is kept in the result: other runs go on."""
+        run = _Run(self, plan)
+        began = time.monotonic()
+        try:
+            async with AsyncExitStack() as doors:
+                await run.open(doors)
+                await run.live()
+            await run.collect()
+        except HarnessError as error:
+            run.played.harness_error = str(error)
+        run.played.wall_s = time.monotonic() - began
+        run.finish()
+        return run.played
+
+
+class _Run:
+    def __init__(self, player: Player, plan: RunPlan) -> None:
+        self.player, self.plan, self.stage = player, plan, player.stage
+        self.folder = player.folder / plan.run_id
+        self.harness: list[Record] = []
+        self.wire: list[Record] = []
+        self.effects: list[Record] = []
+        self.sent: list[str] = []
+        self.generation = 0
+        self.killed: set[int] = set()
+        self.port = 0
+        self.alive_since = 0.0
+        self.played = Played(plan=plan, records=[])
+
+    async def open(self, doors: AsyncExitStack) -> None:
+        plan, stage = self.plan, self.stage
+        (self.folder / "state").mkdir(parents=True, exist_ok=True)
+        self.events = stage.listen(plan.run_id)
+        doors.callback(stage.listeners.pop, plan.run_id, None)
+        common = {"run_id": plan.run_id, "intent_id": plan.intent_id, "tenant": plan.tenant, "world": plan.world}
+        await stage.standins.ask(
+            "open_run",
+            **common,
+            trace=str(plan.trace_path),
+            registry=self.player.registry,
+            policy=plan.scenario.model,
+        )
+        opened = await stage.proxy.ask(
+            "open_run",
+            run={
+                **common,
+                "upstreams": stage.upstreams,
+                "registry": self.player.registry,
+                "faults": list(plan.scenario.fault_data),
+            },
+        )
+        self.port = int(opened["port"])
+        write_task(self.folder / "task.json", plan=plan, registry=self.player.registry)
+        doors.push_async_callback(self._close)
+
+    async def live(self) -> None:
+        """From the first start of the agent to its last end."""
+        timeout = self.player.agent.timeout_s
+        await self._start()
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                event = await asyncio.wait_for(self.events.get(), max(0.0, deadline - time.monotonic()))
+            except TimeoutError:
+                # The harness ends it, which is no crash of the agent.
+                self.played.timed_out = True
+                await self._kill()
+                deadline = time.monotonic() + DRAIN_LIMIT_S
+                continue
+            if event["event"] == "process":
+                await self._kill()
+                await self.stage.proxy.ask("acted", token=event["token"])
+            elif event["event"] == "exited" and event["generation"] == self.generation:
+                again = self._exited(event)
+                if not again:
+                    return
+                await self._start()
+
+    async def _start(self) -> None:
+        self.generation += 1
+        async with self.player.gate:
+            now = time.time()
+            if self.generation == 1:
+                self.played.started = now
+                self._note("run_started", t=now, limits=msgspec.convert(self.plan.limits, Limits),
+                           world=self.plan.world, tenant=self.plan.tenant, task_type=self.plan.trace.task_type)  # fmt: skip
+            self._mend_events_file()
+            environment = agent_environment(
+                self.plan, folder=self.folder, port=self.port, agent=self.player.agent, started=self.played.started,
+                certificate=self.stage.certificate,
+            )  # fmt: skip
+            self.alive_since = time.monotonic()
+            answer = await self.stage.launcher.ask(
+                "start",
+                run_id=self.plan.run_id,
+                generation=self.generation,
+                argv=list(self.player.agent.command),
+                env=environment,
+                cwd=self.player.agent.folder or str(Path.cwd()),
+                stdout=str(self.folder / "stdout.txt"),
+                stderr=str(self.folder / "stderr.txt"),
+            )
+            self._note("process_started", t=now, pid=answer["pid"], generation=self.generation)
+            await self._first_sign()
+
+    async def _first_sign(self) -> None:
+        """Hold the gate until the agent has come up: it wrote an event, or it ended."""
+        events, limit = self.folder / "events.jsonl", time.monotonic() + FIRST_SIGN_S
+        before = _size(events)
+        while time.monotonic() < limit and self.events.empty() and _size(events) == before:
+            await asyncio.sleep(0.01)
+
+    def _exited(self, event: Message) -> bool:
+        """Note the end of a process and say whether the run goes on with another one."""
+        injected = self.generation in self.killed
+        self.played.agent_s += time.monotonic() - self.alive_since
+        self._note("process_exited", t=event["t"], pid=event["pid"], generation=self.generation,
+                   exit_code=event.get("exit_code"), signal=event.get("signal"), injected=injected)  # fmt: skip
+        if not injected or self.played.timed_out or not self.player.agent.restart_after_crash:
+            return False
+        return self.generation < MOST_GENERATIONS
+
+    async def _kill(self) -> None:
+        self.killed.add(self.generation)
+        await self.stage.launcher.ask("kill", run_id=self.plan.run_id, signal="SIGKILL")
+
+    async def _close(self) -> None:
+        """Sweep what the agent left running, then let the proxy finish and say what it saw."""
+        swept = await self.stage.launcher.ask("sweep", run_id=self.plan.run_id)
+        self.played.orphans = list(swept.get("orphans", ()))
+        closed = await self.stage.proxy.ask("close_run", run_id=self.plan.run_id, limit_s=DRAIN_LIMIT_S)
+        self.wire = msgspec.convert(closed["records"], list[Record])
+        self.sent = list(closed["sent"])
+        self.played.fired, self.played.flows = closed["fired"], closed["flows"]
+        if closed.get("failure"):
+            raise HarnessError(f"the proxy failed in this run: {closed['failure']}")
+
+    async def collect(self) -> None:
+        drained = await self.stage.standins.ask(
+            "drain", run_id=self.plan.run_id, sent=self.sent, limit_s=DRAIN_LIMIT_S, 
+        )  # fmt: skip
+        self.effects = msgspec.convert(drained["effects"], list[Record])
+        if drained["unfinished"]:
+            raise HarnessError(
+                f"the service had not finished {', '.join(drained['unfinished'])} when its time was up"
+            )
+
+    def finish(self) -> None:
+        """Merge what every source saw; what there is, even where the harness failed."""
+        last_exit = next((r for r in reversed(self.harness) if r.type == "process_exited"), None)
+        words = read_agent_words(self.folder, self.plan.run_id, last_exit)
+        self.played.words = words
+        if self.harness:
+            lag = self.player.lag.worst_since(self.alive_since - self.played.agent_s)
+            end = max((record.t for record in self.harness), default=time.time())
+            self._note("harness_lag", t=end, max_s=round(lag, 4))
+        self.played.records = merge(
+            harness=self.harness, wire=self.wire, effects=self.effects, agent=words.records,
+        )  # fmt: skip
+
+    def _note(self, kind: str, *, t: float, **fields: Any) -> None:
+        self.harness.append(Record(type=kind, t=t, run_id=self.plan.run_id, source="harness", **fields))
+
+    def _mend_events_file(self) -> None:
+        """A killed writer may have left half a line: the next process begins on a fresh one."""
+        path = self.folder / "events.jsonl"
+        if _size(path) and not path.read_bytes().endswith(b"\n"):
+            with path.open("ab") as file:
+                file.write(b"\n")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
