@@ -53,12 +53,11 @@ def agent_environment(
 
 def write_task(path: Path, *, plan: RunPlan, registry: Mapping[str, Any]) -> None:
     """Write the task of a run: what the user asked, over which API, with which tools and limits."""
-    model = plan.model_request
     task = {
         "request": plan.trace.request,
-        "api": plan.api,
-        "model": str(model.get("model", "stand-in")),
-        "stream": bool(model.get("stream", False)),
+        "api": plan.trace.api,
+        "model": plan.trace.model or "stand-in",
+        "stream": plan.trace.stream,
         "limits": plan.limits,
         "tools": plan.trace.tools,
         "registry": registry,

@@ -11,16 +11,16 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
 from harness.loading import did_you_mean
 from harness.scenario import Scenario, joined
-from injectors.core import Fault
+from injectors.core import Fault, Moment, Place, Point, Reply, Request
+from traces.providers import for_api, refragment, reply_bytes
 from traces.registry import Registry
-from traces.trace import Trace
+from traces.trace import Exchange, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class TraceFile:
         return self.trace.name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
     """One run to be played: scenario, trace, and the ids that every repeat of it has again."""
 
@@ -63,22 +63,6 @@ class RunPlan:
     def trace_path(self) -> Path:
         """Where the stand-ins read the trace from."""
         return self.source.path
-
-    @cached_property
-    def _first_model_exchange(self) -> Any:
-        return next((e for e in self.trace.exchanges if e.channel == "model"), None)
-
-    @property
-    def api(self) -> str:
-        """The model API that the recording speaks."""
-        exchange = self._first_model_exchange
-        return (exchange.api if exchange else None) or "anthropic-messages"
-
-    @property
-    def model_request(self) -> Mapping[str, Any]:
-        """The body of the first recorded model request: model name, stream or not."""
-        exchange = self._first_model_exchange
-        return exchange.request if exchange and isinstance(exchange.request, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,14 +198,35 @@ def misfits(scenario: Scenario, source: TraceFile) -> list[str]:
     """Why a trace cannot meet every fault of a scenario; empty where it can."""
     reasons = []
     for fault in scenario.faults:
-        site, most = fault.site, _occurrences(fault, source)
-        if site.tool is not None and most == 0:
-            reasons.append(f"`{source.name}` never calls `{site.tool}`")
-        elif site.call is not None and site.call > most:
-            reasons.append(f"`{source.name}` has only {most} calls of {site}")
-        elif reason := fault.unfit(source.trace):
-            reasons.append(f"`{source.name}`: {reason}")
+        site, most = fault.at, _occurrences(fault, source)
+        if most < (site.call or 1):
+            reasons.append(f"`{source.name}` has {most or 'no'} calls that `{fault.kind}` at {site} could strike")
+        elif site.model and not _offers_hold(fault, source):
+            reasons.append(f"`{source.name}`: `{fault.kind}` finds nothing to take hold of at {site}")
     return reasons
+
+
+def _offers_hold(fault: Fault, source: TraceFile) -> bool:
+    """Whether a fault of a model's reply would act on the recorded one (a cut inside a number needs a number)."""
+    if fault.point is not Point.AFTER_EFFECT:
+        return True
+    exchanges = source.trace.model_exchanges
+    struck = exchanges if fault.at.call is None else exchanges[fault.at.call - 1 : fault.at.call]
+    return any(fault.strike(_recorded_moment(fault, exchange)) for exchange in struck)
+
+
+def _recorded_moment(fault: Fault, exchange: Exchange) -> Moment:
+    status, content_type, body = reply_bytes(exchange.response)
+    provider = for_api(exchange.api or "")
+    if provider is not None and exchange.streamed:
+        # The gateway streams in small pieces, whatever the recording's own were.
+        body = refragment(provider, body)
+    return Moment(
+        point=Point.AFTER_EFFECT,
+        place=Place(channel="model", call=fault.at.call or 1, attempt=1),
+        request=Request(method="POST", path="", api=exchange.api or ""),
+        reply=Reply(status=status, headers=(("content-type", content_type),), body=body),
+    )
 
 
 def check_sites(scenario: Scenario, traces: Sequence[TraceFile], registry: Registry) -> list[str]:
@@ -229,16 +234,16 @@ def check_sites(scenario: Scenario, traces: Sequence[TraceFile], registry: Regis
     complaints = []
     groups = {tool.resource_group for tool in registry.tools.values() if tool.resource_group}
     known = set(registry.tools) | {tool for t in traces for tool in t.tool_calls}
-    for fault in scenario.faults:
-        if fault.site.tool is not None and fault.site.tool not in known:
+    for fault, place in zip(scenario.faults, scenario.places, strict=True):
+        if fault.at.tool and fault.at.tool not in known:
             complaints.append(
-                f"{scenario.path}:1: `{fault.kind}` strikes at tool `{fault.site.tool}`, which no trace calls and "
-                f"tools.yaml does not know{did_you_mean(fault.site.tool, known)}"
+                f"{place}: `{fault.kind}` strikes at tool `{fault.at.tool}`, which no trace calls and "
+                f"tools.yaml does not know{did_you_mean(fault.at.tool, known)}"
             )
-        if fault.site.group is not None and fault.site.group not in groups:
+        if fault.at.group and fault.at.group not in groups:
             complaints.append(
-                f"{scenario.path}:1: `{fault.kind}` strikes at group `{fault.site.group}`, which no tool of "
-                f"tools.yaml is in{did_you_mean(fault.site.group, groups)}"
+                f"{place}: `{fault.kind}` strikes at group `{fault.at.group}`, which no tool of "
+                f"tools.yaml is in{did_you_mean(fault.at.group, groups)}"
             )
     for pattern in scenario.traces:
         matching = [t for t in traces if fnmatch.fnmatchcase(t.name, pattern)]
@@ -259,13 +264,7 @@ def unmatched(scenario: Scenario, traces: Sequence[TraceFile]) -> str | None:
 
 def describe_trace(path: Path, trace: Trace, registry: Registry) -> TraceFile:
     """Count what a trace holds."""
-    tools: Counter[str] = Counter()
-    turns = 0
-    for exchange in trace.exchanges:
-        if exchange.channel == "model":
-            turns += 1
-        elif isinstance(exchange.request, Mapping) and exchange.request.get("tool"):
-            tools[str(exchange.request["tool"])] += 1
+    tools = Counter(exchange.tool for exchange in trace.tool_exchanges)
     compensable: Counter[str] = Counter()
     groups: Counter[str] = Counter()
     for name, count in tools.items():
@@ -277,15 +276,20 @@ def describe_trace(path: Path, trace: Trace, registry: Registry) -> TraceFile:
         if tool.resource_group:
             groups[tool.resource_group] += count
     return TraceFile(
-        path=path, trace=trace, model_turns=turns, tool_calls=tools, compensable=compensable, groups=groups
+        path=path,
+        trace=trace,
+        model_turns=len(trace.model_exchanges),
+        tool_calls=tools,
+        compensable=compensable,
+        groups=groups,
     )
 
 
 def _occurrences(fault: Fault, source: TraceFile) -> int:
-    site = fault.site
-    if site.tool is not None:
+    site = fault.at
+    if site.tool:
         return source.tool_calls[site.tool] + source.compensable[site.tool]
-    if site.group is not None:
+    if site.group:
         return source.groups[site.group]
     return source.model_turns
 

@@ -53,6 +53,9 @@ class Scenario:
     traces: tuple[str, ...] = ("*",)
     faults: tuple[Fault, ...] = ()
     fault_data: tuple[dict[str, Any], ...] = ()
+    """The same faults as the file says them, with an id each: what the proxy process is sent."""
+    places: tuple[str, ...] = ()
+    """`FILE:LINE` of each fault."""
     model: str = "continue"
     limits: dict[str, Any] = field(default_factory=dict)
     mechanisms: dict[str, Bound] = field(default_factory=dict)
@@ -123,7 +126,7 @@ def load_scenario(path: Path, text: str | None = None) -> Scenario:
     why = fields.text("why")
     sets = fields.texts("sets")
     traces = fields.texts("traces", ["*"])
-    faults, data = _read_faults(fields, number)
+    faults, data, places = _read_faults(fields, number)
     model = fields.mapping("model")
     policy = model.choice("on_tool_error", POLICIES, "continue")
     model.done()
@@ -142,7 +145,7 @@ def load_scenario(path: Path, text: str | None = None) -> Scenario:
     document.raise_faults()
     return Scenario(
         number=str(number), version=str(version), title=title, why=" ".join(why.split()), sets=sets, traces=traces,
-        faults=tuple(faults), fault_data=tuple(data), model=policy, limits=limits, mechanisms=mechanisms,
+        faults=tuple(faults), fault_data=tuple(data), places=tuple(places), model=policy, limits=limits, mechanisms=mechanisms,
         invariants=expected, world=world, path=document.name,
     )  # fmt: skip
 
@@ -171,15 +174,17 @@ def joined(scenarios: list[Scenario]) -> Scenario:
             {**data, "id": f"f{index}"}
             for index, data in enumerate((d for scenario in scenarios for d in scenario.fault_data), 1)
         ),
+        places=tuple(place for scenario in scenarios for place in scenario.places),
         model=max(policies, key=POLICIES.index),
         limits=limits,
         path=", ".join(scenario.path for scenario in scenarios),
     )
 
 
-def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[str, Any]]]:
+def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[str, Any]], list[str]]:
     faults: list[Fault] = []
     data: list[dict[str, Any]] = []
+    places: list[str] = []
     for index, entry in enumerate(fields.mappings("faults", "a fault"), 1):
         kind = entry.text("kind", required=True)
         at, times, parameters = entry.anything("at"), entry.anything("times"), entry.anything("with")
@@ -193,10 +198,11 @@ def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[st
                 fault_from(kind=kind, at=at, times=raw["times"], parameters=raw["with"], scenario=str(number))
             )
             data.append(raw)
+            places.append(f"{entry.document.name}:{entry.document.line(entry.where)}")
         except FaultError as error:
             for message in error.messages:
                 entry.refuse("kind" if "kind" in message.split(" ", 2)[:2] else (), message)
-    return faults, data
+    return faults, data, places
 
 
 def _read_limits(fields: Fields) -> dict[str, Any]:

@@ -189,8 +189,8 @@ class Launcher:
 
     def _end_adopted(self) -> None:
         """End what came to this process because a supervisor died; the other supervisors and theirs stay."""
-        spare = frozenset(self._alive)
-        end_all(functools.partial(living_below, os.getpid(), spare=spare), reap=self._reap_adopted)
+        end_all(functools.partial(living_below, os.getpid(), spare=frozenset(self._alive)))
+        self._reap_adopted()
 
     def _reap_adopted(self) -> None:
         """Collect exit statuses, but leave a supervisor's to `_bury`."""

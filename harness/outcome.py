@@ -1,0 +1,135 @@
+"""From what a run left behind to its result: verdicts, faults, activations, findings (contract section 8)."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from harness.digest import history_digest
+from harness.playing import Played
+from harness.results import Block
+from reports.findings import find
+from reports.mechanisms import detect
+from reports.results import Activation, Bound, FaultUse, Finding, Ruling, RunResult
+
+if TYPE_CHECKING:
+    from harness.runner import RunOptions
+
+GOOD_ENDS = frozenset({"succeeded"})
+"""Everything else that breaks no invariant is an ordinary failure: counted, reported, exit 0."""
+
+
+def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResult:
+    """The result of one run, judged from its lines of the history."""
+    plan, scenario = played.plan, played.plan.scenario
+    own = [(line, record) for line, record in block.records if record.run_id == plan.run_id]
+    rulings = [
+        Ruling(
+            invariant=v.invariant, verdict=v.verdict, reason=v.reason, evidence=list(v.evidence), message=v.message
+        )
+        for v in block.verdicts.get(plan.run_id, ())
+    ]
+    violated = any(ruling.verdict == "violated" for ruling in rulings)
+    return RunResult(
+        run_id=plan.run_id,
+        number=int(scenario.number) if scenario.number.isdigit() else scenario.number,
+        scenario=scenario.title,
+        version=int(scenario.version) if scenario.version.isdigit() else scenario.version,
+        layers=list(scenario.layers),
+        trace=plan.trace.name,
+        task_type=plan.trace.task_type,
+        agent=options.agent.name,
+        tenant=plan.tenant,
+        world=plan.world,
+        sets=list(scenario.sets),
+        status=played.words.status,
+        ordinary_failure=not violated and played.harness_error is None and played.words.status not in GOOD_ENDS,
+        verdicts=rulings,
+        faults=[
+            FaultUse(
+                kind=fault.kind,
+                layer=fault.layer,
+                site=str(fault.at),
+                armed=1,
+                fired=int(played.fired.get(data["id"], 0)),
+            )
+            for fault, data in zip(scenario.faults, scenario.fault_data, strict=True)
+        ],  # fmt: skip
+        harness_error=played.harness_error,
+        undecided=_undecided(played),
+        lines=(block.first, block.last),
+        digest=history_digest(record for _, record in own),
+        replay=replay_command(played, options),
+        wall_s=round(played.wall_s, 4),
+        agent_s=round(played.agent_s, 4),
+        harness_s=round(max(0.0, played.wall_s - played.agent_s), 4),
+        activations=_activations(own, options),
+        expect={
+            name: Bound(min=bound.least, max=bound.most, rare=bound.rare)
+            for name, bound in scenario.mechanisms.items()
+        },
+        findings=[*find(own, registry=options.registry), *_own_findings(played)],
+        started=played.started,
+    )
+
+
+def replay_command(played: Played, options: RunOptions) -> str:
+    """The one command that repeats a run."""
+    plan = played.plan
+    words = ["stormproof", "run", "--scenario", plan.scenario.number]
+    if len(plan.scenario.world) == 0:
+        words += ["--trace", plan.trace.name]
+    words += ["--agent", options.agent.reference]
+    return " ".join(shlex.quote(word) for word in words) + options.replay_options
+
+
+def _undecided(played: Played) -> str | None:
+    if played.harness_error is not None:
+        return None
+    if played.traffic == 0:
+        return "no traffic of the agent was seen: it never reached the proxy"
+    return None
+
+
+def _activations(own: list[tuple[int, object]], options: RunOptions) -> dict[str, Activation]:
+    counted: dict[str, Activation] = {}
+    for seen in detect(own, registry=options.registry):  # type: ignore[arg-type]
+        before = counted.get(seen.mechanism, Activation())
+        tools = dict(before.by_tool)
+        if seen.tool is not None:
+            opportunities, acted = tools.get(seen.tool, (0, 0))
+            tools[seen.tool] = (opportunities + 1, acted + seen.acted)
+        counted[seen.mechanism] = Activation(
+            opportunities=before.opportunities + 1,
+            activations=before.activations + seen.acted,
+            by_tool=tools,
+        )
+    return counted
+
+
+def _own_findings(played: Played) -> list[Finding]:
+    """What only the harness saw."""
+    findings = []
+    if played.orphans:
+        names = ", ".join(str(orphan.get("cmd") or orphan.get("pid")) for orphan in played.orphans)
+        findings.append(Finding(
+            code="orphan-process", fact=f"still alive when the agent had ended: {names}",
+            advice="end children (and theirs) before the agent ends; what lives on may act again",
+        ))  # fmt: skip
+    if hosts := played.flows.get("egress"):
+        findings.append(Finding(
+            code="egress", fact=f"asked for hosts that nobody declared: {', '.join(map(str, hosts))}",
+            advice="declare the host in tools.yaml, or switch off what calls it (telemetry, update checks)",
+        ))  # fmt: skip
+    if played.words.unreadable:
+        findings.append(Finding(
+            code="unreadable-events",
+            fact=f"{len(played.words.unreadable)} of the agent's event lines could not be used: {played.words.unreadable[0]}",
+            advice="write one JSON object a line with type and t (contract section 3)",
+        ))  # fmt: skip
+    if played.timed_out:
+        findings.append(Finding(
+            code="harness-timeout", fact=f"ended by the harness after {played.agent_s:.1f} s",
+            advice="give the run a wall-clock budget of its own, or raise timeout_s in agent.yaml",
+        ))  # fmt: skip
+    return findings

@@ -1,0 +1,124 @@
+"""Plays many worlds side by side, judges each from disk as it ends, and keeps the results (DESIGN section 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.agents import AgentSpec
+from harness.errors import HarnessError
+from harness.lag import LagMonitor
+from harness.outcome import run_result
+from harness.planning import Plan, WorldPlan
+from harness.playing import Played, Player
+from harness.results import ResultWriter
+from harness.stage import Stage
+from reports.results import RunResult
+from traces.registry import Registry
+
+Announce = Callable[[RunResult], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How the runs are played. `max_time_s` in seconds; `parallel` is how many worlds go on at once."""
+
+    out: Path
+    agent: AgentSpec
+    registry: Registry
+    registry_data: Mapping[str, Any]
+    parallel: int
+    max_time_s: float | None = None
+    replay_options: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What became of the plan."""
+
+    results: list[RunResult] = field(default_factory=list)
+    not_played: list[WorldPlan] = field(default_factory=list)
+    stopped: str | None = None
+    """Why it ended early, if it did."""
+
+
+def default_parallel() -> int:
+    """Twice the cores and two more: runs mostly wait, only their start-up computes, and that is gated."""
+    return 2 * (os.cpu_count() or 1) + 2
+
+
+async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer: ResultWriter) -> Tally:
+    """Play every world of the plan. Cancelling it (Ctrl-C) ends the agents and keeps what has finished.
+
+    Raises `HarnessError` if the stage cannot be set up.
+    """
+    tally = Tally()
+    waiting = list(reversed(plan.worlds))
+    deadline = None if options.max_time_s is None else time.monotonic() + options.max_time_s
+    lag = LagMonitor()
+    async with Stage(options.out / "stage") as stage:
+        watching = asyncio.create_task(lag.watch())
+        player = Player(
+            stage=stage,
+            agent=options.agent,
+            registry=options.registry_data,
+            lag=lag,
+            gate=asyncio.Semaphore(os.cpu_count() or 1),
+            folder=options.out / "runs",
+        )
+
+        async def work() -> None:
+            while waiting:
+                if deadline is not None and time.monotonic() >= deadline:
+                    tally.stopped = "--max-time is over"
+                    return
+                world = waiting.pop()
+                try:
+                    played = await _play_world(player, world)
+                except BaseException:
+                    waiting.append(world)
+                    raise
+                for result in _judged(played, world, options, writer):
+                    tally.results.append(result)
+                    announce(result)
+
+        workers = [asyncio.create_task(work()) for _ in range(min(options.parallel, len(waiting) or 1))]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for task in (*workers, watching):
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*workers, watching, return_exceptions=True)
+            tally.not_played = list(reversed(waiting))
+    return tally
+
+
+async def _play_world(player: Player, world: WorldPlan) -> list[Played]:
+    async def one(index: int) -> Played:
+        run = world.runs[index]
+        if run.start_s:
+            await asyncio.sleep(run.start_s)
+        return await player.play(run)
+
+    played = await asyncio.gather(*(one(index) for index in range(len(world.runs))))
+    with suppress(HarnessError):
+        await player.stage.standins.ask("close_world", world=world.name)
+    return list(played)
+
+
+def _judged(played: list[Played], world: WorldPlan, options: RunOptions, writer: ResultWriter) -> list[RunResult]:
+    records = [record for run in played for record in run.records]
+    if len(played) > 1:
+        records.sort(key=lambda record: record.t)
+    block = writer.write_world(world.name, records)
+    results = [run_result(run, block=block, options=options) for run in played]
+    for result in results:
+        writer.write_result(result)
+    return results
