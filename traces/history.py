@@ -20,7 +20,7 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tokens: float | None = None
     cost_usd: float | None = None
     max_concurrency: float | None = None
-    group_concurrency: dict[str, float] | None = None
+    group_concurrency: dict[str, float | None] | None = None
     half_open_probes: float | None = None
     max_tenant_wait_s: float | None = None
     grace_s: float | None = None
@@ -60,8 +60,19 @@ class Degradation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     why: str | None = None
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename={"from_": "from"}):
-    """One line of a history. Fields are grouped as the table of contract section 3 groups them."""
+class Record(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    kw_only=True,
+    gc=False,  # a decoded line never holds a cycle, and judging a history makes millions of them
+    rename={"from_": "from"},
+):
+    """One line of a history. Fields are grouped as the table of contract section 3 groups them.
+
+    The types of the contract's fields are what the strict codec (`traces/codec.py`) demands of a line, whatever
+    the record's type is; integers may be written with an empty fraction (`1.0`).
+    """
 
     type: str
     t: float
@@ -148,12 +159,14 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rena
     exit_code: int | None = None
     signal: int | str | None = None
     injected: bool | None = None
-    # ours, beyond the contract (readers may ignore them)
-    wire: str | None = None
-    """Id of the forwarded request, given by the proxy and stored by the service with its effect."""
-    http_status: int | None = None
-    retry_after_s: float | None = None
+    # Ours, beyond the contract: foreign histories may use these names for anything, so nothing is demanded.
+    wire: Any = None
+    """Id of the forwarded request (text), given by the proxy and stored by the service with its effect."""
+    http_status: Any = None
+    """Status code of an answer (integer)."""
+    retry_after_s: Any = None
     """What a `Retry-After` on this answer said, in seconds from `t`."""
     args: Any = None
     """The arguments as sent, so that a report can show them side by side."""
     result: Any = None
+    """The result as received."""
