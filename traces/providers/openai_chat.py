@@ -211,7 +211,8 @@ def _read_stream(stream: list[Event]) -> Turn:
 
 def write_reply(turn: Turn, model: str, reply_id: str) -> dict[str, Any]:
     """The plain reply; the text of cut arguments goes out as it is."""
-    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None, "refusal": None}
+    content = (turn.text or None) if turn.tool_calls else turn.text
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if turn.tool_calls:
         message["tool_calls"] = [_call(call) for call in turn.tool_calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(turn)}
