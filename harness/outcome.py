@@ -15,8 +15,8 @@ from reports.results import Activation, Bound, FaultUse, Finding, Ruling, RunRes
 if TYPE_CHECKING:
     from harness.runner import RunOptions
 
-GOOD_ENDS = frozenset({"succeeded"})
-"""Everything else that breaks no invariant is an ordinary failure: counted, reported, exit 0."""
+GOOD_ENDS = frozenset({"succeeded", "partial_success"})
+"""Every other end that breaks no invariant is an ordinary failure: counted, reported, exit 0."""
 
 
 def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResult:

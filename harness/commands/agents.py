@@ -1,0 +1,41 @@
+"""`stormproof agents`: what can be run by name."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+
+from agents.catalogue import AGENTS, AgentEntry
+
+
+def execute(*, json: bool, quiet: bool) -> int:
+    """List the catalogue; `--json` in the shape of contract section 8."""
+    entries = [describe(entry) for entry in AGENTS]
+    if json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(entries), indent=1) + b"\n")
+        return 0
+    width = max(len(entry["name"]) for entry in entries)
+    for group in dict.fromkeys(entry["group"] for entry in entries):
+        sys.stdout.write(f"{group}\n")
+        for entry in (entry for entry in entries if entry["group"] == group):
+            must = "" if quiet else _must(entry["must_draw"])
+            sys.stdout.write(f"  {entry['name']:<{width}}  {entry['summary']}{must}\n")
+    return 0
+
+
+def describe(entry: AgentEntry) -> dict[str, Any]:
+    """One agent as other tools read it."""
+    return {
+        "name": entry.name,
+        "group": entry.group,
+        "summary": entry.summary,
+        "must_draw": [dict(item) for item in entry.must_draw],
+        "scenarios": list(entry.scenarios),
+    }
+
+
+def _must(items: list[dict[str, str]]) -> str:
+    words = [" ".join(item.values()) for item in items]
+    return f" (must draw: {', '.join(words)})" if words else ""

@@ -1,0 +1,256 @@
+"""`stormproof run`: the main job, from the files named on the command line to the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.agents import AgentSpec, find_agent
+from harness.errors import InputError
+from harness.inputs import ToolsFile, load_tools, load_traces, require_stand_ins
+from harness.planning import Plan, Selection, TraceFile, plan_runs, unmatched
+from harness.results import ResultWriter
+from harness.runner import RunOptions, Tally, default_parallel, run_all
+from harness.scenario import Scenario, load_scenarios
+from harness.settings import APPLICATION, Settings, load_settings
+from reports.console import Progress
+from reports.render import render_all
+from reports.results import ResultsError, RunResult, read_results
+from reports.summary import Summary
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What the command line says; `None` and empty mean that it says nothing."""
+
+    selection: Selection
+    agent: str | None = None
+    out: Path | None = None
+    tools: Path | None = None
+    scenarios: tuple[Path, ...] = ()
+    trace_places: tuple[Path, ...] = ()
+    parallel: int | None = None
+    resume: bool = False
+    last_failed: bool = False
+    max_time_s: float | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Everything loaded and checked; nothing started."""
+
+    plan: Plan
+    agent: AgentSpec
+    tools: ToolsFile
+    out: Path
+    notes: tuple[str, ...] = ()
+
+
+def prepare(request: RunRequest) -> Prepared:
+    """Load and validate. Raises `InputError` with every mistake that can be seen without starting anything."""
+    settings = load_settings()
+    faults: list[str] = []
+    agent = _collect(faults, lambda: find_agent(request.agent or settings.agent))
+    tools = _collect(faults, lambda: load_tools(request.tools or settings.tools))
+    scenarios = _collect(faults, lambda: load_scenarios(list(request.scenarios or settings.scenarios)))
+    traces: list[TraceFile] | None = None
+    if tools is not None:
+        _collect(faults, lambda: require_stand_ins(tools))
+        traces = _collect(faults, lambda: load_traces(request.trace_places or settings.traces, tools.registry))
+    if faults or agent is None or tools is None or scenarios is None or traces is None:
+        raise InputError(faults)
+    out = request.out or settings.out
+    selection = request.selection
+    if not selection.sets and not selection.numbers:
+        selection = replace(selection, sets=settings.sets)
+    if request.last_failed:
+        selection = replace(selection, only=_last_failed(out), sets=())
+    usable, notes = _usable(scenarios, traces, tools, selection=selection)
+    plan = plan_runs(usable, traces, tools.registry, selection)
+    if plan.skipped_combinations:
+        notes.append(f"{plan.skipped_combinations} combinations were skipped: their faults shadow each other")
+    return Prepared(plan=plan, agent=agent, tools=tools, out=out, notes=tuple(notes))
+
+
+def execute(request: RunRequest) -> Summary:
+    """Run, judge, render. Raises `InputError` and `HarnessError`."""
+    prepared = prepare(request)
+    writer = ResultWriter(prepared.out, resume=request.resume)
+    plan = prepared.plan
+    done = {result.run_id for result in writer.done}
+    plan.worlds = [world for world in plan.worlds if not all(run.run_id in done for run in world.runs)]
+    _say(request, *_opening(prepared, request, already=len(done)))
+    options = RunOptions(
+        out=prepared.out,
+        agent=prepared.agent,
+        registry=prepared.tools.registry,
+        registry_data=prepared.tools.data,
+        parallel=request.parallel or default_parallel(),
+        max_time_s=request.max_time_s,
+        replay_options=_replay_options(request),
+    )
+    total = sum(len(world.runs) for world in plan.worlds)
+    try:
+        with Progress(total=total, quiet=request.quiet) as progress:
+            tally = asyncio.run(_until_signal(plan, options, writer, progress))
+    finally:
+        writer.close()
+    if tally.stopped:
+        _say(request, f"stopped early: {tally.stopped}; go on with --resume")
+    undecided = None
+    if tally.not_played:
+        undecided = f"{len(tally.not_played)} of {total} runs were not played: {tally.stopped or 'interrupted'}"
+    return render_all(
+        prepared.out,
+        seed=request.selection.seed,
+        agent=prepared.agent.name,
+        registry=prepared.tools.registry,
+        undecided=undecided,
+    )
+
+
+async def _until_signal(plan: Plan, options: RunOptions, writer: ResultWriter, progress: Progress) -> Tally:
+    """Play the plan; Ctrl-C or SIGTERM ends it early with everything finished kept."""
+    tally_so_far = Tally()
+
+    def announce(result: RunResult) -> None:
+        tally_so_far.results.append(result)
+        progress.advance(result)
+
+    loop = asyncio.get_running_loop()
+    playing = asyncio.create_task(run_all(plan, options, announce, writer=writer))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, playing.cancel)
+    try:
+        return await playing
+    except asyncio.CancelledError:
+        finished = {result.run_id for result in tally_so_far.results}
+        tally_so_far.not_played = [w for w in plan.worlds if any(run.run_id not in finished for run in w.runs)]
+        tally_so_far.stopped = "interrupted"
+        return tally_so_far
+
+
+def _usable(
+    scenarios: Sequence[Scenario], traces: Sequence[TraceFile], tools: ToolsFile, *, selection: Selection
+) -> tuple[list[Scenario], list[str]]:
+    """The scenarios that can strike something. One that cannot is a mistake, unless it is one of ours meeting
+    somebody else's tools: our own scenarios name the tools of our own traces."""
+    ours = (APPLICATION / "scenarios").resolve()
+    foreign_tools = tools.path.resolve() != Settings().tools.resolve()
+    named = {part for number in selection.numbers for part in number.split("+")}
+    usable, faults, left_out = [], [], 0
+    for scenario in scenarios:
+        complaint = unmatched(scenario, traces)
+        bundled = Path(scenario.path).resolve().parent == ours
+        if complaint is None:
+            usable.append(scenario)
+        elif scenario.number in named or not (bundled and foreign_tools):
+            if not selection.numbers or scenario.number in named:
+                faults.append(complaint)
+        else:
+            left_out += 1
+    if faults:
+        raise InputError(faults)
+    notes = [f"{left_out} of the bundled scenarios strike at tools that these traces do not call"] if left_out else []
+    return usable, notes
+
+
+def _last_failed(out: Path) -> frozenset[Pair]:
+    try:
+        results = read_results(out)
+    except ResultsError as error:
+        raise InputError(f"--last-failed: {error}") from None
+    return frozenset(
+        (str(run.number), run.trace)
+        for run in results.runs
+        if run.violations() or run.misfires() or run.undecided or run.harness_error
+    )
+
+
+def _opening(prepared: Prepared, request: RunRequest, *, already: int) -> list[str]:
+    plan = prepared.plan
+    runs = sum(len(world.runs) for world in plan.worlds)
+    lines = [
+        f"agent {prepared.agent.name}: {len(plan.scenarios)} scenarios on {len(plan.traces)} traces, {runs} runs"
+        + (f" to go, {already} done before" if already else ""),
+        *prepared.notes,
+    ]
+    if request.selection.sample is not None or request.selection.combine > 1:
+        lines.append(f"seed {request.selection.seed}")
+    return lines
+
+
+def _replay_options(request: RunRequest) -> str:
+    words: list[str] = []
+    for option, values in (("--tools", [request.tools] if request.tools else []), ("--scenarios", request.scenarios),
+                           ("--traces", request.trace_places)):  # fmt: skip
+        for value in values:
+            words += [option, str(value)]
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def _say(request: RunRequest, *lines: str) -> None:
+    if not request.quiet:
+        for line in lines:
+            sys.stderr.write(f"{line}\n")
+
+
+def _collect(faults: list[str], load: Any) -> Any:
+    """Call a loader, and keep its complaints for later instead of stopping at the first file."""
+    try:
+        return load()
+    except InputError as error:
+        faults.extend(error.faults)
+        return None
+
+
+def pairs(prepared: Prepared) -> list[dict[str, Any]]:
+    """What would be run: one entry per run, for `--dry-run` and the pytest plugin."""
+    return [
+        {"run_id": run.run_id, "scenario": run.scenario.number, "title": run.scenario.title, "trace": run.trace.name}
+        for world in prepared.plan.worlds
+        for run in world.runs
+    ]
+
+
+def show(summary: Summary, *, json: bool, quiet: bool) -> int:
+    """Print the summary and return its exit code."""
+    if json:
+        sys.stdout.buffer.write(summary.to_json() + b"\n")
+    else:
+        from reports.console import show_summary
+
+        show_summary(summary, quiet=quiet)
+    return summary.exit_code
+
+
+def shard_from(text: str) -> tuple[int, int]:
+    """`I/N` as two numbers. Raises `InputError`."""
+    part, _, parts = text.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise InputError(f"--shard {text}: has to be I/N with I from 1 to N, such as 1/4")
+    return int(part), int(parts)
+
+
+def seconds_from(text: str | None) -> float | None:
+    """A duration such as `90`, `90s`, `10m` or `1h`, in seconds. Raises `InputError`."""
+    if text is None:
+        return None
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"--max-time {text}: has to be a time such as 90s, 10m or 1h")
+    return seconds
