@@ -1,0 +1,159 @@
+"""Trying again: retries, their budget, server-directed waits, asking for the outcome, collapsing by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.mechanisms.attempts import WAIT_TOLERANCE_S, Attempt
+from reports.mechanisms.view import Observation, View
+
+RETRY_SHARE = 0.2
+RETRY_MINIMUM = 3
+"""The retry share where an agent states none: 20 % of first attempts, at least 3 (Envoy's retry budget)."""
+
+
+def retry(view: View) -> Iterator[Observation]:
+    """A natural or keyed call ended retryable with time left; it acts by another attempt of that intent."""
+    for attempt in _retryable(view):
+        if _share_used_up(view, attempt):
+            continue
+        again = bool(view.later(attempt))
+        if again or not _excused(view, attempt):
+            yield view.observe("retry", again, attempt.end_line or attempt.line, attempt.tool)
+
+
+def retry_budget_stop(view: View) -> Iterator[Observation]:
+    """A retryable end with the retry share used up; it acts by saying so and by no further attempt."""
+    stopped = view.exhausted("retry")
+    for attempt in _retryable(view):
+        if _share_used_up(view, attempt):
+            acted = stopped is not None and not view.later(attempt)
+            yield view.observe("retry_budget_stop", acted, attempt.end_line or attempt.line, attempt.tool)
+
+
+def server_directed_wait(view: View) -> Iterator[Observation]:
+    """The server named a wait and a later attempt came; it acts if that came no earlier than stated."""
+    for attempt in (*view.attempts, *view.model_attempts):
+        wait, later = attempt.wait_s, view.later(attempt)
+        if wait is not None and attempt.finish is not None and later:
+            kept = later[0].start.t >= attempt.finish.t + wait - WAIT_TOLERANCE_S
+            yield view.observe("server_directed_wait", kept, attempt.end_line or attempt.line, attempt.tool)
+
+
+def outcome_query(view: View) -> Iterator[Observation]:
+    """A keyed write ended unknown; it acts by asking for its state before anything is repeated or undone."""
+    for attempt in view.attempts:
+        if not (view.is_write(attempt) and view.idempotency(attempt) == "keyed" and attempt.start.idempotency_key):
+            continue
+        unknown = attempt.outcome in {"unknown", "timeout"} or (
+            attempt.outcome == "never" and _alive_after(view, attempt.line)
+        )
+        if not unknown or not _alive_after(view, attempt.end_line or attempt.line):
+            continue
+        asked = _asked_at(view, attempt)
+        repeated = [other.line for other in view.later(attempt)]
+        undone = [
+            line
+            for line, record in view.of_type("compensation_started")
+            if record.step == attempt.start.step and line > attempt.line
+        ]
+        acted = asked is not None and all(asked < line for line in (*repeated, *undone))
+        yield view.observe("outcome_query", acted, attempt.end_line or attempt.line, attempt.tool)
+
+
+def dedup(view: View) -> Iterator[Observation]:
+    """The service met a key that it had applied; it acts by answering from memory, with no second effect."""
+    for line, effect in view.effects:
+        if not effect.idempotency_key or effect.outcome == "rejected":
+            continue
+        where = (view.world.tenant_of(effect), effect.tool, effect.idempotency_key)
+        if view.world.applied_keys.get(where, line) < line:
+            yield view.observe("dedup", effect.outcome == "deduplicated", line, effect.tool)
+    claimed: set[tuple[str, str]] = set()
+    for attempt in view.attempts:
+        key = attempt.start.idempotency_key
+        if key is None or attempt.tool in view.world.observed_tools or not attempt.finish:
+            continue
+        if attempt.outcome == "deduplicated" or (attempt.ok and (attempt.tool, key) in claimed):
+            acted = attempt.outcome == "deduplicated"
+            yield view.observe("dedup", acted, attempt.end_line or attempt.line, attempt.tool)
+        if attempt.ok:
+            claimed.add((attempt.tool, key))
+
+
+def _retryable(view: View) -> Iterator[Attempt]:
+    """Attempts of repeatable calls that ended retryable while there was time and a living agent."""
+    for attempt in sorted((*view.attempts, *view.model_attempts), key=lambda a: a.end_line or a.line):
+        if not attempt.retryable or view.idempotency(attempt) == "irreversible":
+            continue
+        if view.left_after(attempt) <= (attempt.wait_s or 0.0):
+            continue
+        if view.later(attempt) or _alive_after(view, attempt.end_line or attempt.line):
+            yield attempt
+
+
+def _alive_after(view: View, line: int) -> bool:
+    """Whether an agent was there after this line: not one that exited at once and was not started again."""
+    for after, record in view.own:
+        if after <= line:
+            continue
+        if record.type in {"process_started", "run_resumed", "run_finished"} or record.type.endswith("_started"):
+            return True
+    return not any(after > line and record.type == "process_exited" for after, record in view.own)
+
+
+def _excused(view: View, attempt: Attempt) -> bool:
+    """Whether no further attempt was the right answer: the outcome is known by now, or a breaker stands open."""
+    ended = attempt.end_line or attempt.line
+    if attempt.start.idempotency_key and _asked_at(view, attempt) is not None:
+        return True
+    return any(
+        line > ended and record.tool == attempt.tool
+        for line, record in view.own
+        if (record.type == "breaker_state_changed" and record.to == "open")
+        or (record.type == "tool_call_refused" and record.reason == "breaker")
+    )
+
+
+def _asked_at(view: View, attempt: Attempt) -> int | None:
+    """Line at which the state of an attempt's key was asked for after its end."""
+    key, ended = attempt.start.idempotency_key, attempt.end_line or attempt.line
+    for line, record in view.said("outcome_query"):
+        named = record.idempotency_key == key if record.idempotency_key else record.tool == attempt.tool
+        if line > ended and named:
+            return line
+    return None
+
+
+def _share_used_up(view: View, attempt: Attempt) -> bool:
+    """Whether the retry budget was gone when an attempt ended: by what the agent states, else by the wire."""
+    ended = attempt.end_line or attempt.line
+    stopped = view.exhausted("retry")
+    if stopped is not None:
+        before = [
+            other.end_line or 0
+            for other in (*view.attempts, *view.model_attempts)
+            if other.retryable and (other.end_line or 0) < stopped[0]
+        ]
+        return ended > stopped[0] or ended == max(before, default=0)
+    stated = None
+    for line, record in view.of_type("retry_scheduled"):
+        if line < ended and record.retry_budget_left is not None:
+            stated = record.retry_budget_left
+    if stated is not None:
+        return stated <= 0
+    first, again = set(), 0
+    for other in (*view.attempts, *view.model_attempts):
+        if other.line >= ended:
+            continue
+        intent = (*other.intent, other.line if not _is_repeat(view, other) else 0)
+        again += intent[-1] == 0
+        first.add(intent)
+    return again >= max(RETRY_MINIMUM, RETRY_SHARE * len(first))
+
+
+def _is_repeat(view: View, attempt: Attempt) -> bool:
+    """Whether an attempt repeats one that had ended retryable."""
+    pool = view.model_attempts if attempt.start.type == "model_call_started" else view.by_intent[attempt.intent]
+    before = [other for other in pool if other.end_line is not None and other.end_line < attempt.line]
+    return bool(before) and before[-1].retryable
