@@ -1,0 +1,249 @@
+"""The result of a whole session in one value: `summary.json` and the answer of `run --json` (contract section 8).
+
+The exit code is decided here and nowhere else, so that console, JSON, JUnit, HTML and Markdown cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from reports.rates import Rate, activation_rates, gates
+from reports.results import INVARIANTS, VERDICT_WORDS, Results, Ruling, RunResult, scenario_key
+
+FORMAT = 1
+HELD, VIOLATED, BAD_INPUT, HARNESS_ERROR, UNDECIDED = 0, 1, 2, 3, 4
+WORST_FIRST: tuple[int, ...] = (BAD_INPUT, VIOLATED, HARNESS_ERROR, UNDECIDED, HELD)
+"""Exit codes, the one that wins first (contract section 1)."""
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
+    """One violated verdict of one run; `replay` is the one command that repeats it."""
+
+    run_id: str
+    scenario: int | str
+    trace: str
+    invariant: str
+    reason: str | None
+    message: str
+    evidence: list[int | str]
+    replay: str
+    title: str = ""
+    agent: str = ""
+    tenant: str = ""
+
+
+class FaultCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Faults over all runs: armed, fired at least once, never fired."""
+
+    armed: int = 0
+    fired: int = 0
+    misfired: int = 0
+
+
+class RunFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding and the run that showed it."""
+
+    code: str
+    fact: str
+    advice: str
+    run_id: str
+    lines: list[int | str] = []
+
+
+class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something stays undecided (or only warns): `what` is `run`, `fault`, `mechanism` or `session`."""
+
+    what: str
+    why: str
+    scenario: int | str | None = None
+    run_id: str | None = None
+    trace: str | None = None
+    mechanism: str | None = None
+
+
+class RunError(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in which the harness itself failed."""
+
+    run_id: str
+    scenario: int | str
+    trace: str
+    message: str
+    replay: str = ""
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Contract section 8, `run`; what stands after `exit_code` is added to it. `wall_s` is in seconds."""
+
+    format: int = FORMAT
+    seed: int | None
+    agent: str
+    runs: int
+    scenarios: int
+    traces: int
+    verdicts: dict[str, dict[str, int]]
+    violations: list[Violation]
+    ordinary_failures: int
+    faults: FaultCounts
+    harness_errors: int
+    activations: dict[str, Rate]
+    findings: list[RunFinding]
+    wall_s: float
+    exit_code: int
+    judged: int = 0
+    vacuous: int = 0
+    undecided: list[Doubt] = []
+    warnings: list[Doubt] = []
+    errors: list[RunError] = []
+
+    def headline(self) -> str:
+        """The verdict in words: one sentence that a person reads first."""
+        if self.exit_code == VIOLATED:
+            hit = len({violation.run_id for violation in self.violations})
+            return f"{_count(len(self.violations), 'violation')} in {hit} of {_count(self.runs, 'run')}"
+        if self.exit_code == HARNESS_ERROR:
+            return (
+                f"The harness failed in {self.harness_errors} of {_count(self.runs, 'run')}; no violation was found"
+            )
+        if self.exit_code == UNDECIDED:
+            if not self.judged:
+                return "Undecided: no run at all was judged"
+            return f"Undecided in {_count(len(self.undecided), 'case')}; no violation was found"
+        if self.vacuous == self.judged:
+            return f"No violation, but nothing could have broken in {_count(self.runs, 'run')}"
+        return f"Every invariant held in {_count(self.runs, 'run')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code that wins among several."""
+    found = set(codes)
+    return next((code for code in WORST_FIRST if code in found), HELD)
+
+
+def summarise(results: Results, *, seed: int | None = None, wall_s: float | None = None) -> Summary:
+    """What a result directory says as a whole; pure. `seed` and `wall_s` override what the runs themselves say."""
+    runs = sorted(results.runs, key=lambda run: (scenario_key(run.number), run.trace, run.tenant, run.run_id))
+    violations = [_violation(run, ruling) for run in runs for ruling in run.violations()]
+    errors = [
+        RunError(
+            run_id=run.run_id, scenario=run.number, trace=run.trace, message=run.harness_error, replay=run.replay
+        )
+        for run in runs
+        if run.harness_error is not None
+    ]
+    undecided, warnings = _doubts(runs)
+    armed = [fault for run in runs for fault in run.faults if fault.armed]
+    codes = [HELD]
+    codes += [VIOLATED] if violations else []
+    codes += [HARNESS_ERROR] if errors else []
+    codes += [UNDECIDED] if undecided else []
+    seeds = [run.seed for run in runs if run.seed is not None]
+    return Summary(
+        seed=seed if seed is not None else (seeds[0] if seeds else None),
+        agent=", ".join(sorted({run.agent for run in runs if run.agent})),
+        runs=len(runs),
+        scenarios=len({str(run.number) for run in runs}),
+        traces=len({run.trace for run in runs}),
+        verdicts=count_verdicts(runs),
+        violations=violations,
+        ordinary_failures=sum(run.ordinary_failure for run in runs),
+        faults=FaultCounts(
+            armed=len(armed),
+            fired=sum(bool(fault.fired) for fault in armed),
+            misfired=sum(not fault.fired for fault in armed),
+        ),
+        harness_errors=len(errors),
+        activations=activation_rates(runs),
+        findings=[
+            RunFinding(code=found.code, fact=found.fact, advice=found.advice, run_id=run.run_id, lines=found.lines)
+            for run in runs
+            for found in run.findings
+        ],
+        wall_s=round(wall_s if wall_s is not None else _span(runs), 3),
+        exit_code=worst(codes),
+        judged=sum(run.judged for run in runs),
+        vacuous=sum(run.vacuous for run in runs if run.judged),
+        undecided=undecided,
+        warnings=warnings,
+        errors=errors,
+    )
+
+
+def count_verdicts(runs: Iterable[RunResult]) -> dict[str, dict[str, int]]:
+    """Runs by invariant and verdict; a run counts once per invariant however many reasons it breaks it for.
+
+    Of a run in which the harness failed only what was proven counts: its violations.
+    """
+    counts = {name: dict.fromkeys(VERDICT_WORDS, 0) for name in INVARIANTS[:7]}
+    for run in runs:
+        seen: dict[str, str] = {}
+        for ruling in run.verdicts:
+            if run.harness_error is not None and ruling.verdict != "violated":
+                continue
+            if seen.get(ruling.invariant) != "violated":
+                seen[ruling.invariant] = ruling.verdict
+        for invariant, verdict in seen.items():
+            words = counts.setdefault(invariant, dict.fromkeys(VERDICT_WORDS, 0))
+            words[verdict] = words.get(verdict, 0) + 1
+    return counts
+
+
+def undecided_reasons(run: RunResult) -> list[str]:
+    """Why nothing can be concluded from one run, apart from errors of the harness: empty when it is decided."""
+    reasons = [] if run.undecided is None else [run.undecided]
+    reasons += [f"the fault {fault.kind} at {fault.site} was armed and never fired" for fault in run.misfires()]
+    if not run.verdicts and run.harness_error is None and not reasons:
+        reasons.append("the run was not judged")
+    return reasons
+
+
+def _doubts(runs: list[RunResult]) -> tuple[list[Doubt], list[Doubt]]:
+    """What leaves the session undecided, and what only warns."""
+    undecided = [
+        Doubt(
+            what="fault" if "armed and never" in why else "run",
+            why=why,
+            scenario=run.number,
+            run_id=run.run_id,
+            trace=run.trace,
+        )
+        for run in runs
+        for why in undecided_reasons(run)
+    ]
+    warnings: list[Doubt] = []
+    for gate in gates(runs):
+        if gate.problem:
+            doubt = Doubt(what="mechanism", why=gate.sentence(), scenario=gate.scenario, mechanism=gate.mechanism)
+            (undecided if gate.decides else warnings).append(doubt)
+    if not any(run.judged for run in runs):
+        undecided.append(Doubt(what="session", why="no run at all was judged"))
+    return undecided, warnings
+
+
+def _violation(run: RunResult, ruling: Ruling) -> Violation:
+    return Violation(
+        run_id=run.run_id,
+        scenario=run.number,
+        trace=run.trace,
+        invariant=ruling.invariant,
+        reason=ruling.reason,
+        message=ruling.message or f"{ruling.invariant} is violated ({ruling.reason or 'no reason given'}).",
+        evidence=ruling.evidence,
+        replay=run.replay,
+        title=run.scenario,
+        agent=run.agent,
+        tenant=run.tenant,
+    )
+
+
+def _span(runs: list[RunResult]) -> float:
+    """Seconds from the start of the first run to the end of the last."""
+    timed = [run for run in runs if run.started]
+    if not timed:
+        return sum(run.wall_s for run in runs)
+    return max(run.started + run.wall_s for run in timed) - min(run.started for run in timed)
