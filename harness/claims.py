@@ -15,15 +15,41 @@ import msgspec
 from traces.history import Record
 
 AGENT_TYPES = frozenset(
-    {"run_resumed", "run_finished", "plan_created", "budget_allocated", "budget_exhausted", "model_call_started",
-     "model_call_finished", "tool_call_queued", "tool_call_refused", "tool_call_started", "tool_call_finished",
-     "retry_scheduled", "breaker_state_changed", "effect_settled", "compensation_started", "compensation_finished",
-     "partial_success_returned", "mechanism_acted", "exception", "handed_off"}
-)  # fmt: skip
+    {
+        "run_resumed",
+        "run_finished",
+        "plan_created",
+        "budget_allocated",
+        "budget_exhausted",
+        "model_call_started",
+        "model_call_finished",
+        "tool_call_queued",
+        "tool_call_refused",
+        "tool_call_started",
+        "tool_call_finished",
+        "retry_scheduled",
+        "breaker_state_changed",
+        "effect_settled",
+        "compensation_started",
+        "compensation_finished",
+        "partial_success_returned",
+        "mechanism_acted",
+        "exception",
+        "handed_off",
+    }
+)
 OTHERS_TYPES = frozenset(
-    {"effect", "fault_injected", "harness_lag", "process_started", "process_exited", "run_started", "model_tool_call",
-     "world_finished"}
-)  # fmt: skip
+    {
+        "effect",
+        "fault_injected",
+        "harness_lag",
+        "process_started",
+        "process_exited",
+        "run_started",
+        "model_tool_call",
+        "world_finished",
+    }
+)
 STATUSES = frozenset({"succeeded", "partial_success", "rolled_back", "failed", "handed_off"})
 TAIL_BYTES = 64 * 1024
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import errno
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 import typer
 
+from harness.commands.output import print_json
 from harness.errors import HarnessError, InputError
 
 INTERRUPTED = 130
@@ -65,15 +66,8 @@ def _refused(messages: tuple[str, ...] | list[str], code: int, *, wants_json: bo
     for message in messages:
         sys.stderr.write(f"{message}\n")
     if wants_json:
-        _print_json({"errors": list(messages), "exit_code": code})
+        print_json({"errors": list(messages), "exit_code": code})
     return code
-
-
-def _print_json(value: Any) -> None:
-    import msgspec
-
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 @app.callback(invoke_without_command=True)
@@ -93,12 +87,15 @@ def run(
     scenario: Annotated[
         list[str] | None, typer.Option("--scenario", help="Numbers, such as 204 or 101+204 (joined into one run).")
     ] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="A name of `stormproof agents`, or an agent.yaml.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="A name of `stormproof agents`, or an agent.yaml.")
+    ] = None,
     trace: Annotated[list[str] | None, typer.Option("--trace", help="Traces by name or pattern.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where the results go.")] = None,
     tools: Tools = None,
     scenarios: Annotated[
-        list[Path] | None, typer.Option("--scenarios", help="Folders or files of scenarios, in place of the configured.")
+        list[Path] | None,
+        typer.Option("--scenarios", help="Folders or files of scenarios, in place of the configured."),
     ] = None,
     traces: Annotated[
         list[Path] | None, typer.Option("--traces", help="Folders or files of traces, in place of the configured.")
@@ -106,11 +103,18 @@ def run(
     parallel: Annotated[int | None, typer.Option("--parallel", min=1, help="Runs side by side.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run into --out stopped.")] = False,
     shard: Annotated[str, typer.Option("--shard", help="Only part I of N, such as 1/4.")] = "1/1",
-    sample: Annotated[int | None, typer.Option("--sample", min=1, help="Only so many scenarios, chosen by --seed.")] = None,
-    combine: Annotated[int, typer.Option("--combine", min=1, max=5, help="Join so many scenarios into each run.")] = 1,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="Only so many scenarios, chosen by --seed.")
+    ] = None,
+    combine: Annotated[
+        int, typer.Option("--combine", min=1, max=5, help="Join so many scenarios into each run.")
+    ] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Chooses the sample, nothing else.")] = 0,
-    max_time: Annotated[str | None, typer.Option("--max-time", help="Stop cleanly after, say, 90s, 10m or 1h.")] = None,
+    max_time: Annotated[
+        str | None, typer.Option("--max-time", help="Stop cleanly after, say, 90s, 10m or 1h.")
+    ] = None,
     last_failed: Annotated[bool, typer.Option("--last-failed", help="Only what was not fine in --out.")] = False,
+    only: Annotated[Path | None, typer.Option("--only", help="A file of run ids, as --dry-run prints them.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and end.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -121,17 +125,30 @@ def run(
 
     request = command.RunRequest(
         selection=Selection(
-            sets=tuple(sets or ()), numbers=tuple(scenario or ()), traces=tuple(trace or ()), sample=sample,
-            combine=combine, seed=seed, shard=command.shard_from(shard),
+            sets=tuple(sets or ()),
+            numbers=tuple(scenario or ()),
+            traces=tuple(trace or ()),
+            sample=sample,
+            combine=combine,
+            seed=seed,
+            shard=command.shard_from(shard),
         ),
-        agent=agent, out=out, tools=tools, scenarios=tuple(scenarios or ()), trace_places=tuple(traces or ()),
-        parallel=parallel, resume=resume, last_failed=last_failed, max_time_s=command.seconds_from(max_time),
+        agent=agent,
+        out=out,
+        tools=tools,
+        scenarios=tuple(scenarios or ()),
+        trace_places=tuple(traces or ()),
+        parallel=parallel,
+        resume=resume,
+        last_failed=last_failed,
+        only=only,
+        max_time_s=command.seconds_from(max_time),
         quiet=quiet or json,
-    )  # fmt: skip
+    )
     if dry_run:
         pairs = command.pairs(command.prepare(request))
         if json:
-            _print_json(pairs)
+            print_json(pairs)
         else:
             sys.stdout.writelines(f"{pair['run_id']}\n" for pair in pairs)
         return 0

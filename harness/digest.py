@@ -17,13 +17,40 @@ from traces.history import Record
 
 _IDS = ("intent_id", "attempt_id", "idempotency_key", "effect_id", "compensates", "wire", "ledger_id")
 _LEFT_OUT = frozenset(
-    {"t", "run_id", "world", "parent_run_id", "pid", "max_s", "deadline_remaining_s", "delay_s", "remaining_s",
-     "allotted_s", "retry_budget_left", "retry_after_s", "args", "result", "message", "grounds", "model_message"}
-)  # fmt: skip
+    {
+        "t",
+        "run_id",
+        "world",
+        "parent_run_id",
+        "pid",
+        "max_s",
+        "deadline_remaining_s",
+        "delay_s",
+        "remaining_s",
+        "allotted_s",
+        "retry_budget_left",
+        "retry_after_s",
+        "args",
+        "result",
+        "message",
+        "grounds",
+        "model_message",
+    }
+)
 _TYPES = frozenset(
-    {"model_call_started", "model_call_finished", "model_tool_call", "tool_call_started", "tool_call_finished",
-     "effect", "fault_injected", "process_started", "process_exited", "run_finished"}
-)  # fmt: skip
+    {
+        "model_call_started",
+        "model_call_finished",
+        "model_tool_call",
+        "tool_call_started",
+        "tool_call_finished",
+        "effect",
+        "fault_injected",
+        "process_started",
+        "process_exited",
+        "run_finished",
+    }
+)
 """What the wire, the service and the harness saw; the agent's own events are claims and not part of the proof."""
 
 

@@ -46,8 +46,8 @@ def require_stand_ins(tools: ToolsFile) -> None:
         if tool.effectful and not tool.strikeable:
             document.refuse(
                 (name,),
-                f"`{name}` changes the world and its environment is {tool.environment or 'not declared'}; faults only "
-                "ever meet `environment: stand-in` or `environment: sandbox`",
+                f"`{name}` changes the world and its environment is {tool.environment or 'not declared'}; "
+                "faults only ever meet `environment: stand-in` or `environment: sandbox`",
             )
     document.raise_faults()
 
@@ -72,7 +72,9 @@ def load_traces(places: Sequence[Path], registry: Registry) -> list[TraceFile]:
             faults.append(f"{path}:1: is not masked; run `stormproof mask {path} --out DIR` and use what it writes")
             continue
         if secrets := find_secrets(trace):
-            faults.append(f"{path}:1: says it is masked, but still holds {secrets[0]}; mask it again with `stormproof mask`")
+            faults.append(
+                f"{path}:1: says it is masked, but still holds {secrets[0]}; mask it again with `stormproof mask`"
+            )
             continue
         if trace.name in found:
             faults.append(f"{path}:1: the name `{trace.name}` is already taken by {found[trace.name].path}")

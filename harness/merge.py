@@ -21,9 +21,17 @@ ANSWERS = frozenset({"ok", "error", "rejected", "deduplicated"})
 _FROM_AGENT = ("step", "scope", "deadline_remaining_s", "outcome")
 _FROM_WIRE_TO_EFFECT = ("step", "attempt_id", "intent_id", "args_digest", "intent_digest", "args", "tool_version")
 _RANK = {
-    "run_started": 0, "process_started": 1, "tool_call_started": 3, "model_call_started": 3, "effect": 4,
-    "tool_call_finished": 5, "model_call_finished": 5, "model_tool_call": 5, "run_finished": 8, "process_exited": 9,
-}  # fmt: skip
+    "run_started": 0,
+    "process_started": 1,
+    "tool_call_started": 3,
+    "model_call_started": 3,
+    "effect": 4,
+    "tool_call_finished": 5,
+    "model_call_finished": 5,
+    "model_tool_call": 5,
+    "run_finished": 8,
+    "process_exited": 9,
+}
 """Ties of `t` are broken by what can have caused what; everything else keeps the order of its source."""
 
 

@@ -54,7 +54,7 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
                 fired=int(played.fired.get(data["id"], 0)),
             )
             for fault, data in zip(scenario.faults, scenario.fault_data, strict=True)
-        ],  # fmt: skip
+        ],
         harness_error=played.harness_error,
         undecided=_undecided(played),
         lines=(block.first, block.last),
@@ -112,24 +112,35 @@ def _own_findings(played: Played) -> list[Finding]:
     findings = []
     if played.orphans:
         names = ", ".join(str(orphan.get("cmd") or orphan.get("pid")) for orphan in played.orphans)
-        findings.append(Finding(
-            code="orphan-process", fact=f"still alive when the agent had ended: {names}",
-            advice="end children (and theirs) before the agent ends; what lives on may act again",
-        ))  # fmt: skip
+        findings.append(
+            Finding(
+                code="orphan-process",
+                fact=f"still alive when the agent had ended: {names}",
+                advice="end children (and theirs) before the agent ends; what lives on may act again",
+            )
+        )
     if hosts := played.flows.get("egress"):
-        findings.append(Finding(
-            code="egress", fact=f"asked for hosts that nobody declared: {', '.join(map(str, hosts))}",
-            advice="declare the host in tools.yaml, or switch off what calls it (telemetry, update checks)",
-        ))  # fmt: skip
+        findings.append(
+            Finding(
+                code="egress",
+                fact=f"asked for hosts that nobody declared: {', '.join(map(str, hosts))}",
+                advice="declare the host in tools.yaml, or switch off what calls it (telemetry, update checks)",
+            )
+        )
     if played.words.unreadable:
-        findings.append(Finding(
-            code="unreadable-events",
-            fact=f"{len(played.words.unreadable)} of the agent's event lines could not be used: {played.words.unreadable[0]}",
-            advice="write one JSON object a line with type and t (contract section 3)",
-        ))  # fmt: skip
+        findings.append(
+            Finding(
+                code="unreadable-events",
+                fact=f"{len(played.words.unreadable)} event lines could not be used: {played.words.unreadable[0]}",
+                advice="write one JSON object a line with type and t (contract section 3)",
+            )
+        )
     if played.timed_out:
-        findings.append(Finding(
-            code="harness-timeout", fact=f"ended by the harness after {played.agent_s:.1f} s",
-            advice="give the run a wall-clock budget of its own, or raise timeout_s in agent.yaml",
-        ))  # fmt: skip
+        findings.append(
+            Finding(
+                code="harness-timeout",
+                fact=f"ended by the harness after {played.agent_s:.1f} s",
+                advice="give the run a wall-clock budget of its own, or raise timeout_s in agent.yaml",
+            )
+        )
     return findings

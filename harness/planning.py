@@ -90,8 +90,8 @@ class Selection:
     combine: int = 1
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
-    only: frozenset[tuple[str, str]] | None = None
-    """Pairs (number, trace) that alone are to run, for `--last-failed`."""
+    only: frozenset[str] | None = None
+    """Ids of the runs that alone are to be played, for `--only` and `--last-failed`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -187,7 +187,7 @@ def plan_runs(
     if faults:
         raise InputError(list(dict.fromkeys(faults)))
     if selection.only is not None:
-        plan.worlds = [w for w in plan.worlds if (w.scenario.number, w.runs[0].trace.name) in selection.only]
+        plan.worlds = [w for w in plan.worlds if any(run.run_id in selection.only for run in w.runs)]
     part, parts = selection.shard
     plan.worlds = [world for index, world in enumerate(plan.worlds) if index % parts == part - 1]
     plan.traces = sorted({run.trace.name for world in plan.worlds for run in world.runs})
@@ -208,7 +208,7 @@ def misfits(scenario: Scenario, source: TraceFile) -> list[str]:
 
 def _offers_hold(fault: Fault, source: TraceFile) -> bool:
     """Whether a fault of a model's reply would act on the recorded one (a cut inside a number needs a number)."""
-    if fault.point is not Point.AFTER_EFFECT:
+    if fault.strikes_at is not Point.AFTER_EFFECT:
         return True
     exchanges = source.trace.model_exchanges
     struck = exchanges if fault.at.call is None else exchanges[fault.at.call - 1 : fault.at.call]

@@ -1,4 +1,4 @@
-"""Plays one run: starts the agent, carries out what the faults ask of its process, drains, collects (DESIGN section 5)."""
+"""Plays one run: starts the agent, acts on its process as the faults ask, drains, collects (DESIGN section 5)."""
 
 from __future__ import annotations
 
@@ -147,13 +147,23 @@ class _Run:
             now = time.time()
             if self.generation == 1:
                 self.played.started = now
-                self._note("run_started", t=now, limits=msgspec.convert(self.plan.limits, Limits),
-                           world=self.plan.world, tenant=self.plan.tenant, task_type=self.plan.trace.task_type)  # fmt: skip
+                self._note(
+                    "run_started",
+                    t=now,
+                    limits=msgspec.convert(self.plan.limits, Limits),
+                    world=self.plan.world,
+                    tenant=self.plan.tenant,
+                    task_type=self.plan.trace.task_type,
+                )
             self._mend_events_file()
             environment = agent_environment(
-                self.plan, folder=self.folder, port=self.port, agent=self.player.agent, started=self.played.started,
+                self.plan,
+                folder=self.folder,
+                port=self.port,
+                agent=self.player.agent,
+                started=self.played.started,
                 certificate=self.stage.certificate,
-            )  # fmt: skip
+            )
             self.alive_since = time.monotonic()
             answer = await self.stage.launcher.ask(
                 "start",
@@ -172,15 +182,23 @@ class _Run:
         """Hold the gate until the agent has come up: it wrote an event, or it ended."""
         events, limit = self.folder / "events.jsonl", time.monotonic() + FIRST_SIGN_S
         before = _size(events)
-        while time.monotonic() < limit and self.events.empty() and _size(events) == before:
+        # A file of another process: nothing in here could set an event when it grows.
+        while time.monotonic() < limit and self.events.empty() and _size(events) == before:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     def _exited(self, event: Message) -> bool:
         """Note the end of a process and say whether the run goes on with another one."""
         injected = self.generation in self.killed
         self.played.agent_s += time.monotonic() - self.alive_since
-        self._note("process_exited", t=event["t"], pid=event["pid"], generation=self.generation,
-                   exit_code=event.get("exit_code"), signal=event.get("signal"), injected=injected)  # fmt: skip
+        self._note(
+            "process_exited",
+            t=event["t"],
+            pid=event["pid"],
+            generation=self.generation,
+            exit_code=event.get("exit_code"),
+            signal=event.get("signal"),
+            injected=injected,
+        )
         if not injected or self.played.timed_out or not self.player.agent.restart_after_crash:
             return False
         return self.generation < MOST_GENERATIONS
@@ -202,8 +220,11 @@ class _Run:
 
     async def collect(self) -> None:
         drained = await self.stage.standins.ask(
-            "drain", run_id=self.plan.run_id, sent=self.sent, limit_s=DRAIN_LIMIT_S, 
-        )  # fmt: skip
+            "drain",
+            run_id=self.plan.run_id,
+            sent=self.sent,
+            limit_s=DRAIN_LIMIT_S,
+        )
         self.effects = msgspec.convert(drained["effects"], list[Record])
         if drained["unfinished"]:
             raise HarnessError(
@@ -220,8 +241,11 @@ class _Run:
             end = max((record.t for record in self.harness), default=time.time())
             self._note("harness_lag", t=end, max_s=round(lag, 4))
         self.played.records = merge(
-            harness=self.harness, wire=self.wire, effects=self.effects, agent=words.records,
-        )  # fmt: skip
+            harness=self.harness,
+            wire=self.wire,
+            effects=self.effects,
+            agent=words.records,
+        )
 
     def _note(self, kind: str, *, t: float, **fields: Any) -> None:
         self.harness.append(Record(type=kind, t=t, run_id=self.plan.run_id, source="harness", **fields))

@@ -1,4 +1,4 @@
-"""The result directory as it grows: history first, verdicts after it, each world whole or not at all (contract section 1)."""
+"""The result directory as it grows: each world whole or not at all, history before verdicts (contract section 1)."""
 
 from __future__ import annotations
 

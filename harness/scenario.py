@@ -144,14 +144,26 @@ def load_scenario(path: Path, text: str | None = None) -> Scenario:
         fields.refuse("faults", message)
     document.raise_faults()
     return Scenario(
-        number=str(number), version=str(version), title=title, why=" ".join(why.split()), sets=sets, traces=traces,
-        faults=tuple(faults), fault_data=tuple(data), places=tuple(places), model=policy, limits=limits, mechanisms=mechanisms,
-        invariants=expected, world=world, path=document.name,
-    )  # fmt: skip
+        number=str(number),
+        version=str(version),
+        title=title,
+        why=" ".join(why.split()),
+        sets=sets,
+        traces=traces,
+        faults=tuple(faults),
+        fault_data=tuple(data),
+        places=tuple(places),
+        model=policy,
+        limits=limits,
+        mechanisms=mechanisms,
+        invariants=expected,
+        world=world,
+        path=document.name,
+    )
 
 
 def joined(scenarios: list[Scenario]) -> Scenario:
-    """Several scenarios as one run, named by their numbers. Raises `InputError` where their faults shadow each other."""
+    """Several scenarios as one run, named by their numbers. Raises `InputError` where faults shadow each other."""
     if len(scenarios) == 1:
         return scenarios[0]
     number = "+".join(scenario.number for scenario in scenarios)
@@ -189,8 +201,14 @@ def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[st
         kind = entry.text("kind", required=True)
         at, times, parameters = entry.anything("at"), entry.anything("times"), entry.anything("with")
         entry.done()
-        raw = {"id": f"f{index}", "kind": kind, "at": at, "times": 1 if times is None else times,
-               "with": parameters or {}, "scenario": str(number)}  # fmt: skip
+        raw = {
+            "id": f"f{index}",
+            "kind": kind,
+            "at": at,
+            "times": 1 if times is None else times,
+            "with": parameters or {},
+            "scenario": str(number),
+        }
         if not kind:
             continue
         try:

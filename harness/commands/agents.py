@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-import msgspec
-
 from agents.catalogue import AGENTS, AgentEntry
+from harness.commands.output import print_json, print_lines
 
 
 def execute(*, json: bool, quiet: bool) -> int:
     """List the catalogue; `--json` in the shape of contract section 8."""
     entries = [describe(entry) for entry in AGENTS]
     if json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(entries), indent=1) + b"\n")
+        print_json(entries)
         return 0
     width = max(len(entry["name"]) for entry in entries)
+    lines: list[str] = []
     for group in dict.fromkeys(entry["group"] for entry in entries):
-        sys.stdout.write(f"{group}\n")
+        lines.append(group)
         for entry in (entry for entry in entries if entry["group"] == group):
             must = "" if quiet else _must(entry["must_draw"])
-            sys.stdout.write(f"  {entry['name']:<{width}}  {entry['summary']}{must}\n")
+            lines.append(f"  {entry['name']:<{width}}  {entry['summary']}{must}")
+    print_lines(lines)
     return 0
 
 

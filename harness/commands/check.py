@@ -8,9 +8,7 @@ from harness.check import run_check
 from harness.loading import Document
 
 
-def execute(
-    files: list[str], *, sort: bool, tools: Path | None, limits: Path | None, json: bool, quiet: bool
-) -> int:
+def execute(files: list[str], *, sort: bool, tools: Path | None, limits: Path | None, json: bool, quiet: bool) -> int:
     """Judge the files as one history, print the verdicts, return the exit code."""
     raise NotImplementedError(files, sort, _data(tools), _data(limits), json, quiet, run_check)
 

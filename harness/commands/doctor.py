@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 
-import msgspec
-
+from harness.commands.output import print_json, print_lines
 from harness.doctor import checks
 
 
@@ -15,14 +13,15 @@ def execute(*, json: bool, quiet: bool) -> int:
     done = checks()
     ok = all(check.ok for check in done)
     if json:
-        answer = {"ok": ok, "checks": [asdict(check) for check in done]}
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n")
+        print_json({"ok": ok, "checks": [asdict(check) for check in done]})
         return 0 if ok else 3
     width = max(len(check.name) for check in done)
+    lines: list[str] = []
     for check in done:
         if quiet and check.ok:
             continue
-        sys.stdout.write(f"{'ok     ' if check.ok else 'MISSING'}  {check.name:<{width}}  {check.detail}\n")
+        lines.append(f"{'ok     ' if check.ok else 'MISSING'}  {check.name:<{width}}  {check.detail}")
         if check.remedy:
-            sys.stdout.write(f"         {'':<{width}}  {check.remedy}\n")
+            lines.append(f"         {'':<{width}}  {check.remedy}")
+    print_lines(lines)
     return 0 if ok else 3

@@ -24,8 +24,6 @@ from reports.render import render_all
 from reports.results import ResultsError, RunResult, read_results
 from reports.summary import Summary
 
-Pair = tuple[str, str]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
@@ -40,6 +38,7 @@ class RunRequest:
     parallel: int | None = None
     resume: bool = False
     last_failed: bool = False
+    only: Path | None = None
     max_time_s: float | None = None
     quiet: bool = False
 
@@ -74,6 +73,8 @@ def prepare(request: RunRequest) -> Prepared:
         selection = replace(selection, sets=settings.sets)
     if request.last_failed:
         selection = replace(selection, only=_last_failed(out), sets=())
+    if request.only is not None:
+        selection = replace(selection, only=frozenset(request.only.read_text(encoding="utf-8").split()))
     usable, notes = _usable(scenarios, traces, tools, selection=selection)
     plan = plan_runs(usable, traces, tools.registry, selection)
     if plan.skipped_combinations:
@@ -164,15 +165,13 @@ def _usable(
     return usable, notes
 
 
-def _last_failed(out: Path) -> frozenset[Pair]:
+def _last_failed(out: Path) -> frozenset[str]:
     try:
         results = read_results(out)
     except ResultsError as error:
         raise InputError(f"--last-failed: {error}") from None
     return frozenset(
-        (str(run.number), run.trace)
-        for run in results.runs
-        if run.violations() or run.misfires() or run.undecided or run.harness_error
+        run.run_id for run in results.runs if run.violations() or run.misfires() or run.undecided or run.harness_error
     )
 
 
@@ -191,8 +190,11 @@ def _opening(prepared: Prepared, request: RunRequest, *, already: int) -> list[s
 
 def _replay_options(request: RunRequest) -> str:
     words: list[str] = []
-    for option, values in (("--tools", [request.tools] if request.tools else []), ("--scenarios", request.scenarios),
-                           ("--traces", request.trace_places)):  # fmt: skip
+    for option, values in (
+        ("--tools", [request.tools] if request.tools else []),
+        ("--scenarios", request.scenarios),
+        ("--traces", request.trace_places),
+    ):
         for value in values:
             words += [option, str(value)]
     return "".join(f" {shlex.quote(word)}" for word in words)
