@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,12 +53,21 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a service knows of an earlier effect: the arguments it had, what it undid, and its answer (JSON)."""
+class Effect:
+    """An effect that was applied at `t`; `compensates` is the effect that it undid."""
 
-    args_digest: str
     effect_id: str
     compensates: str | None
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the service knows under a key: the arguments of the effect, and the answer (JSON) it gave."""
+
+    effect_id: str
+    compensates: str | None
+    args_digest: str
     body: bytes
 
 
@@ -124,7 +133,7 @@ class Ledger:
         self._tools[call.world, call.tenant, call.tool] = numbers.of_tool
         return effect_id
 
-    def note(self, call: Call, outcome: str, *, earlier: Remembered | None = None) -> None:
+    def note(self, call: Call, outcome: str, *, earlier: Effect | Remembered | None = None) -> None:
         """Commits that a call was `deduplicated` (as the `earlier` effect) or `rejected`."""
         with self._transaction():
             self._insert(
@@ -137,41 +146,41 @@ class Ledger:
     def remembered(self, call: Call) -> Remembered | None:
         """The effect under the key of this call, within its world, tenant and tool."""
         row = self._db.execute(
-            "SELECT args_digest, effect_id, compensates, body FROM answers"
+            "SELECT effect_id, compensates, args_digest, body FROM answers"
             " WHERE world = ? AND tenant = ? AND tool = ? AND idempotency_key = ?",
             (call.world, call.tenant, call.tool, call.key),
         ).fetchone()
         return Remembered(*row) if row else None
 
-    def standing(self, call: Call) -> str | None:
-        """The id of an effect of the same call (world, tenant, tool, arguments) that has not been undone."""
-        row = self._db.execute(
-            "SELECT effect_id FROM effects WHERE world = ? AND tenant = ? AND tool = ? AND args_digest = ?"
-            f" AND outcome = 'applied' AND NOT {_UNDONE} ORDER BY seq LIMIT 1",
-            (call.world, call.tenant, call.tool, call.args_digest),
-        ).fetchone()
-        return str(row[0]) if row else None
+    def standing(self, call: Call) -> Effect | None:
+        """An effect of the same call (world, tenant, tool, arguments) that has not been undone."""
+        return self._effect(
+            f"tool = ? AND args_digest = ? AND NOT {_UNDONE} ORDER BY seq", call, call.tool, call.args_digest
+        )
 
-    def forward(self, call: Call, tools: Collection[str], business_id: Any) -> str | None:
-        """The effect of one of these tools that has this business id, in the world and for the tenant of the call:
-        rather one that is not undone yet, and rather one that the agent caused than one that a fault caused."""
-        marks = ", ".join("?" * len(tools))
-        row = self._db.execute(
-            "SELECT effect_id FROM effects WHERE world = ? AND tenant = ? AND business_id = ?"
-            f" AND outcome = 'applied' AND tool IN ({marks}) ORDER BY {_UNDONE}, caused_by IS NOT NULL, seq LIMIT 1",
-            (call.world, call.tenant, _text(business_id), *tools),
-        ).fetchone()
-        return str(row[0]) if row else None
+    def forward(self, call: Call, tool: str, business_id: Any) -> Effect | None:
+        """The effect of a tool that has this business id, in the world and for the tenant of the call: rather one
+        that is not undone yet, and rather one that the agent caused than one that a fault caused."""
+        return self._effect(
+            f"tool = ? AND business_id = ? ORDER BY {_UNDONE}, caused_by IS NOT NULL, seq",
+            call,
+            tool,
+            _text(business_id),
+        )
 
-    def last_of_run(self, call: Call, tools: Collection[str]) -> str | None:
-        """The latest effect of one of these tools in the run of the call; rather one that is not undone yet."""
-        marks = ", ".join("?" * len(tools))
+    def last_of_run(self, call: Call, tool: str) -> Effect | None:
+        """The latest effect of a tool in the run of the call; rather one that is not undone yet."""
+        return self._effect(
+            f"tool = ? AND run_id = ? ORDER BY {_UNDONE}, caused_by IS NOT NULL, seq DESC", call, tool, call.run_id
+        )
+
+    def _effect(self, condition: str, call: Call, *values: str | None) -> Effect | None:
         row = self._db.execute(
-            f"SELECT effect_id FROM effects WHERE run_id = ? AND world = ? AND tool IN ({marks})"
-            f" AND outcome = 'applied' AND caused_by IS NULL ORDER BY {_UNDONE}, seq DESC LIMIT 1",
-            (call.run_id, call.world, *tools),
+            "SELECT effect_id, compensates, t FROM effects WHERE world = ? AND tenant = ? AND outcome = 'applied'"
+            f" AND {condition} LIMIT 1",
+            (call.world, call.tenant, *values),
         ).fetchone()
-        return str(row[0]) if row else None
+        return Effect(*row) if row else None
 
     def came_with(self, call: Call, base_id: Any) -> int:
         """How many effects of this tool, for this tenant in this world, the recording calls by this name."""

@@ -102,14 +102,15 @@ def _number(value: float, schema: dict[str, Any], at: str) -> Iterator[str]:
 def _combined(value: Any, schema: dict[str, Any], at: str, root: Any) -> Iterator[str]:
     for part in schema.get("allOf") or []:
         yield from _faults(value, part, at, root)
-    for word, enough in (("anyOf", lambda n: n >= 1), ("oneOf", lambda n: n == 1)):
+    for word in ("anyOf", "oneOf"):
         options = schema.get(word)
-        if options and not enough(sum(not list(_faults(value, option, at, root)) for option in options)):
-            yield (
-                f"{_named(at)} fits none of the allowed forms"
-                if word == "anyOf"
-                else (f"{_named(at)} must fit exactly one of the allowed forms")
-            )
+        if not options:
+            continue
+        fitting = sum(not any(_faults(value, option, at, root)) for option in options)
+        if fitting == 0:
+            yield f"{_named(at)} fits none of the allowed forms"
+        elif word == "oneOf" and fitting > 1:
+            yield f"{_named(at)} must fit exactly one of the allowed forms"
 
 
 def _referred(reference: Any, root: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The tool service: executes calls, collapses them by key, keeps the ledger. Decisions only; HTTP is in `http`.
+"""The tool service: executes calls and collapses them by key. Decisions only; HTTP is in `tool_endpoint`.
 
 It behaves as real services do: an `Idempotency-Key` names one effect per world, tenant and tool, a repeat is answered
 from memory, the same key with other arguments gets 422 and a twin still under way 409 (IETF draft
@@ -9,18 +9,19 @@ come to charge twice.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.standins.ledger import Call, Ledger, Remembered
+from harness.standins.ledger import Call, Effect, Ledger, Remembered
 from harness.standins.recording import Answer
-from harness.standins.results import business_id, own_id, synthesised, with_value
+from harness.standins.results import business_id, id_path, own_id, synthesised, with_value
 from harness.standins.runs import CALL_HEADER, CAUSE_HEADER, WIRE_HEADER, Run
 from harness.standins.schema import faults
 from traces.paths import MISSING
 from traces.providers.sse import json_bytes
-from traces.registry import Tool
+from traces.registry import Compensation, Tool
 
 REPLAYED = {"Idempotent-Replayed": "true"}
 _Slot = tuple[str, str, str, str]
@@ -83,15 +84,15 @@ class ToolService:
             return self._execute(request)
         return await self._collapse(request, request.call.key)
 
-    def status(self, run: Run, tool: Tool, key: str) -> dict[str, Any]:
+    def status(self, run: Run, tool: Tool, key: str) -> Response:
         """What is known of the effect under a key: `applied` with its result, `in_flight`, or `unknown`."""
         key = _plain(key)
         call = Call(world=run.world, run_id=run.run_id, tenant=run.tenant, tool=tool.name, key=key)
         found = self._ledger.remembered(call)
         if found is not None:
-            return {"state": "applied", "result": found.body}
+            return Response(200, b'{"state":"applied","result":' + found.body + b"}")
         under_way = (run.world, run.tenant, tool.name, key) in self._under_way
-        return {"state": "in_flight" if under_way else "unknown", "result": None}
+        return Response(200, json_bytes({"state": "in_flight" if under_way else "unknown", "result": None}))
 
     async def _collapse(self, request: Request, key: str) -> Response:
         """A call with a key: at most one effect under it."""
@@ -109,7 +110,7 @@ class ToolService:
             message = f"the key {key!r} was used for this tool before, with other arguments"
             return self._refuse(request, error(422, "key_reused", message))
         if known is not None:
-            return self._repeat(request, known)
+            return self._repeat(request, known, known.body)
         message = "a request with this key is being processed"
         answer = error(409, "in_flight", message, retryable=True, may_have_taken_effect=True)
         return self._refuse(request, answer)
@@ -124,29 +125,37 @@ class ToolService:
         run, tool, call = request.run, request.tool, request.call
         if run.over:
             return error(410, "run_over", "this run is over; nothing has been done")
-        if tool.idempotency == "natural" and (standing := self._ledger.standing(call)) is not None:
-            # Setting what is set already changes nothing, so that it is no second effect.
-            number = self._ledger.numbers(call).of_tool
-            body = json_bytes((self._recorded(request) or synthesised(tool, request.args, number)).body)
-            return self._repeat(request, Remembered(str(call.args_digest), standing, None, body))
         recorded = self._recorded(request)
         if recorded is not None and not recorded.ok:
             return self._refuse(request, Response(recorded.status, json_bytes(recorded.body)))
         wrong = faults(request.args, tool.args) if recorded is None else []
         if wrong:
             return self._refuse(request, error(400, "invalid_arguments", "; ".join(wrong)))
-        undoes = self._undoes(request)
-        if undoes is None and recorded is None and run.registry.undoing(tool.name):
+        answer = recorded or synthesised(tool, request.args, self._ledger.numbers(call).of_tool)
+        if tool.idempotency == "natural" and (standing := self._ledger.standing(call)) is not None:
+            # Setting what is set already changes nothing, so that it is no second effect.
+            return self._repeat(request, standing, json_bytes(answer.body))
+        undone, how = self._undone(request)
+        if undone is None and recorded is None and run.registry.undoing(tool.name):
             message = f"{tool.name} found nothing that these arguments name"
             return self._refuse(request, error(404, "not_found", message))
-        answer = recorded or synthesised(tool, request.args, self._ledger.numbers(call).of_tool)
-        base = business_id(tool, answer.body)
+        if undone is not None and how is not None and how.until_s is not None:
+            age = time.time() - undone.t
+            if age > how.until_s:
+                message = f"this can be undone for {how.until_s:g} s; {age:.1f} s have passed"
+                return self._refuse(request, error(410, "expired", message))
+        return self._apply(request, answer, undone)
+
+    def _apply(self, request: Request, answer: Answer, undone: Effect | None) -> Response:
+        tool, call, body = request.tool, request.call, answer.body
+        base = business_id(tool, body)
         named = own_id(self._ledger, call, base)
-        body = answer.body
-        if named != base and tool.compensation is not None and tool.compensation.of_result is not None:
-            body = with_value(body, tool.compensation.of_result, named)
+        path = id_path(tool)
+        if named != base and path is not None:
+            body = with_value(body, path, named)
         encoded = json_bytes(body)
-        self._ledger.apply(call, encoded, compensates=undoes, base_id=base, business_id=named)
+        compensates = undone.effect_id if undone is not None else None
+        self._ledger.apply(call, encoded, compensates=compensates, base_id=base, business_id=named)
         return Response(answer.status, encoded)
 
     def _read(self, request: Request) -> Response:
@@ -170,26 +179,28 @@ class ToolService:
             run.refusals[call] += 1
         return answer
 
-    def _undoes(self, request: Request) -> str | None:
-        """The effect that this call undoes: the one whose result has the id that its argument names."""
-        tools = request.run.registry.undoing(request.tool.name)
-        for tool in tools:
+    def _undone(self, request: Request) -> tuple[Effect | None, Compensation | None]:
+        """The effect that this call undoes, and how: the one whose result has the id that its argument names.
+
+        One that is undone already is found again: whether an undo is safe to repeat is for the verdict to say.
+        """
+        for tool in request.run.registry.undoing(request.tool.name):
             how = tool.compensation
             if how is None:
                 continue
             if how.of_arg is None:
                 # The registry does not say which effect is meant; an undo without an address is for the last one.
-                found = self._ledger.last_of_run(request.call, [tool.name])
+                found = self._ledger.last_of_run(request.call, tool.name)
             else:
                 named = how.of_arg.find(request.args)
-                found = None if named is MISSING else self._ledger.forward(request.call, [tool.name], named)
+                found = None if named is MISSING else self._ledger.forward(request.call, tool.name, named)
             if found is not None:
-                return found
-        return None
+                return found, how
+        return None, None
 
-    def _repeat(self, request: Request, known: Remembered) -> Response:
+    def _repeat(self, request: Request, known: Effect | Remembered, body: bytes) -> Response:
         self._ledger.note(request.call, "deduplicated", earlier=known)
-        return Response(200, known.body, REPLAYED)
+        return Response(200, body, REPLAYED)
 
     def _refuse(self, request: Request, answer: Response) -> Response:
         if request.tool.effectful and not request.run.over:
