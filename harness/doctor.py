@@ -99,16 +99,20 @@ def _mitmproxy() -> Iterator[Check]:
     if not MITMPROXY_FROM <= _numbers(version) < MITMPROXY_BELOW:
         yield Check("mitmproxy", False, f"{version}; the proxy driver knows {wanted}", remedy)
         return
-    # Loaded for real, in a process of its own: what breaks it is mostly a cryptography library that does not fit.
-    code = "from mitmproxy.addons import proxyserver"
-    loaded = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=_LOAD_LIMIT_S, errors="replace"
-    )
-    if loaded.returncode:
-        last = (loaded.stderr.strip().splitlines() or ["no message"])[-1]
-        yield Check("mitmproxy", False, f"{version} cannot be loaded: {last}", f"{remedy} --force-reinstall")
+    if error := _load_error("mitmproxy.addons.proxyserver"):
+        yield Check("mitmproxy", False, f"{version} cannot be loaded: {error}", f"{remedy} --force-reinstall")
     else:
         yield Check("mitmproxy", True, version)
+
+
+def _load_error(module: str) -> str:
+    """What a process that imports `module` says last, empty where it succeeds.
+
+    A process of its own, because what breaks mitmproxy is mostly a compiled library that does not fit.
+    """
+    command = [sys.executable, "-P", "-c", f"import {module}"]
+    loaded = subprocess.run(command, capture_output=True, text=True, timeout=_LOAD_LIMIT_S, errors="replace")
+    return (loaded.stderr.strip().splitlines() or ["no message"])[-1] if loaded.returncode else ""
 
 
 def _version(distribution: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_CHILD_SUBREAPER = 37
 _PROC = Path("/proc")
 _COMMAND_LENGTH = 200
 
@@ -51,7 +52,7 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
 
 
-def _prctl(option: int, value: int) -> bool:
+def _prctl(option: int, value: Any) -> bool:
     try:
         return int(_libc().prctl(option, value, 0, 0, 0)) == 0
     except (OSError, AttributeError):
@@ -61,6 +62,11 @@ def _prctl(option: int, value: int) -> bool:
 def become_subreaper() -> bool:
     """Make this process the one that adopts its orphaned descendants; False where the platform cannot."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def can_be_subreaper() -> bool:
+    """Whether `become_subreaper` would work here; changes nothing."""
+    return _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(ctypes.c_int()))
 
 
 def die_with_parent(number: signal.Signals) -> bool:
