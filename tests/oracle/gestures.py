@@ -135,6 +135,8 @@ def _call(story: Story, run: Run) -> Threads:
         run.effects.append({**common, "effect_id": None, "@run": run})
     if not _some(rng, p.disorder / 4):
         finish: Fields = {**common, "type": "tool_call_finished", "outcome": outcome}
+        if common["tenant"] is None and _some(rng, 0.1):
+            finish["tenant"] = rng.choice(p.tenants)
         if outcome == "error" or _some(rng, 0.05):
             finish["error"] = {"kind": "x", "may_have_taken_effect": rng.choice((True, False, None))}
         thread.append(finish)
@@ -143,10 +145,13 @@ def _call(story: Story, run: Run) -> Threads:
 
 def _undo_of(story: Story, run: Run, victim: Fields) -> list[Fields]:
     rng, p = story.rng, story.palette
-    tool = rng.choice([*p.tools, "refund", None])
-    step = victim.get("step") if _some(rng, 0.9) else _step(story)
+    tool = rng.choice([*p.tools, "refund", "refund", None])
+    step = victim.get("step") if _some(rng, 0.9) else rng.choice((None, _step(story)))
     begun: Fields = {"type": "compensation_started", "step": step, "tool": tool, "strength": "strong"}
     thread = [begun]
+    if _some(rng, 0.2):  # a first try that failed, mostly said so
+        failed: Fields = {"type": "compensation_finished", "step": step, "outcome": "error"}
+        thread += [failed, dict(begun)] if _some(rng, 0.6) else [dict(begun)]
     if victim.get("effect_id") is not None and (_some(rng, 0.8) or tool not in p.claimed):
         common = {"tool": tool, "step": step, "idempotency_key": rng.choice((None, "k0"))}
         undo = _new_effect(story, run, common, compensates=victim["effect_id"])
@@ -159,7 +164,7 @@ def _undo_of(story: Story, run: Run, victim: Fields) -> list[Fields]:
         thread.append({**common, "type": "tool_call_started", "effectful": True})
         thread.append({**common, "type": "tool_call_finished", "outcome": rng.choice(OUTCOMES)})
     if not _some(rng, 0.1):
-        how = rng.choice(("ok", "ok", "ok", "error", "manual", "expired"))
+        how = "ok" if _some(rng, 0.8) else rng.choice(("error", "manual", "expired"))
         thread.append({"type": "compensation_finished", "step": step, "tool": tool, "outcome": how})
     if _some(rng, 0.3):
         how = rng.choice(("compensated", "compensated", "manual"))

@@ -81,7 +81,8 @@ def palette(rng: Random) -> Palette:
 
     names: list[str | None] = ["charge", "ship", "refund", None]
     tools = names[: rng.randint(1, 3)] + ([None] if rng.random() < 0.2 else [])
-    claimed = frozenset(tool for tool in tools if rng.random() < rng.choice((0.1, 0.5, 0.9)))
+    claims = of(0.0, 0.3, 0.6, 1.0)
+    claimed = frozenset(tool for tool in tools if rng.random() < claims)
     weights = {name: rng.choice((0.0, 0.3, 1.0, 3.0)) * (0.25 if name in RARE else 1.0) for name in GESTURES}
     weights["call"] = of(1.0, 3.0, 6.0)
     weights["queue"] *= 2
