@@ -42,7 +42,7 @@ def stay():
     time.sleep(60)
 def bare():
     os.execve(sys.executable, [sys.executable, "-IS", "-c", SLEEP], {})
-SLEEP = "import os, time; open('pids', 'a').write(f'{os.getpid()}\\n'); time.sleep(60)"
+SLEEP = "import os, time; print(os.getpid(), file=open('pids', 'a')); time.sleep(60)"
 def twice(then):
     os.setsid()
     if os.fork() == 0:
