@@ -112,6 +112,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
             return f"Undecided in {_count(len(self.undecided), 'case')}; no violation was found"
         if self.vacuous == self.judged:
             return f"No violation, but nothing could have broken in {_count(self.runs, 'run')}"
+        untold = sum(words["unobservable"] for words in self.verdicts.values())
+        if untold:
+            return f"No violation in {_count(self.runs, 'run')}; {_count(untold, 'verdict')} could not be told"
         return f"Every invariant held in {_count(self.runs, 'run')}"
 
 
@@ -193,28 +196,25 @@ def count_verdicts(runs: Iterable[RunResult]) -> dict[str, dict[str, int]]:
     return counts
 
 
-def undecided_reasons(run: RunResult) -> list[str]:
+def doubts_of(run: RunResult) -> list[Doubt]:
     """Why nothing can be concluded from one run, apart from errors of the harness: empty when it is decided."""
-    reasons = [] if run.undecided is None else [run.undecided]
-    reasons += [f"the fault {fault.kind} at {fault.site} was armed and never fired" for fault in run.misfires()]
-    if not run.verdicts and run.harness_error is None and not reasons:
-        reasons.append("the run was not judged")
-    return reasons
+
+    def doubt(what: str, why: str) -> Doubt:
+        return Doubt(what=what, why=why, scenario=run.number, run_id=run.run_id, trace=run.trace)
+
+    found = [] if run.undecided is None else [doubt("run", run.undecided)]
+    found += [
+        doubt("fault", f"the fault {fault.kind} at {fault.site} was armed and never fired")
+        for fault in run.misfires()
+    ]
+    if not run.verdicts and run.harness_error is None and not found:
+        found.append(doubt("run", "the run was not judged"))
+    return found
 
 
 def _doubts(runs: list[RunResult]) -> tuple[list[Doubt], list[Doubt]]:
     """What leaves the session undecided, and what only warns."""
-    undecided = [
-        Doubt(
-            what="fault" if "armed and never" in why else "run",
-            why=why,
-            scenario=run.number,
-            run_id=run.run_id,
-            trace=run.trace,
-        )
-        for run in runs
-        for why in undecided_reasons(run)
-    ]
+    undecided = [doubt for run in runs for doubt in doubts_of(run)]
     warnings: list[Doubt] = []
     for gate in gates(runs):
         if gate.problem:
