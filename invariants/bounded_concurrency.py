@@ -1,0 +1,210 @@
+"""bounded-concurrency: no more at once than allowed, and nobody waits for ever (contract section 4.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from invariants.facts import TOLERANCE, Run, World
+from invariants.invariant import Hook, Invariant
+from invariants.verdict import Outcome, Ruling, Standing
+from traces.history import Record
+
+_HELD = Standing("held", "calls in flight and waiting times stayed within their limits")
+_VACUOUS = Standing("vacuous", "no limit of concurrency or waiting applied to any call of the run")
+_LATE_CLOCK = Standing("unobservable", "the harness's own clock ran late in this run, so waiting cannot be judged")
+
+
+class _Queued(msgspec.Struct, eq=False, gc=False):
+    """A counted queue record, and whether its call is still queued."""
+
+    line: int
+    t: float
+    tenant: str
+    group: str | None
+    waiting: bool = True
+
+
+class _Notes(msgspec.Struct, eq=False):
+    """Of one run: its calls in flight with their groups, its queue records, its findings."""
+
+    in_flight: dict[str, str | None] = {}
+    queued: dict[str, _Queued] = {}
+    limited: bool = False
+    rulings: dict[str, Ruling] = {}
+
+
+class _Services(msgspec.Struct, eq=False):
+    """Of one world: per resource group the limit so far, the calls in flight and the queues that may starve."""
+
+    limits: dict[str, float] = {}
+    in_flight: dict[str, int] = {}
+    queues: dict[str | None, dict[_Queued, Run]] = {}
+
+
+class BoundedConcurrency(Invariant):
+    """Counts calls in flight by run and by group, and watches queued calls being overtaken."""
+
+    name: ClassVar[str] = "bounded-concurrency"
+
+    def __init__(self) -> None:
+        self._runs: dict[Run, _Notes] = {}
+        self._worlds: dict[World, _Services] = {}
+
+    def hooks(self) -> Mapping[str, Hook]:
+        return {
+            "tool_call_queued": self._queued,
+            "tool_call_refused": self._refused,
+            "tool_call_started": self._started,
+            "tool_call_finished": self._finished,
+            "run_finished": self._ended,
+            "process_exited": self._ended,
+        }
+
+    def run_opened(self, run: Run, line: int) -> None:
+        declared = run.limits.group_concurrency
+        if declared:
+            limits = self._services(run.world).limits
+            for group, limit in declared.items():
+                if limit is not None:
+                    limits[group] = min(limit, limits.get(group, limit))
+
+    def world_closing(self, world: World) -> None:
+        self._worlds.pop(world, None)
+
+    def rule(self, run: Run) -> Outcome:
+        notes = self._runs.pop(run, None)
+        if notes is None:
+            return _VACUOUS
+        waiting_judged = run.limits.max_tenant_wait_s is not None and bool(notes.queued)
+        if run.lagged:
+            notes.rulings.pop("starved", None)
+        if notes.rulings:
+            return list(notes.rulings.values())
+        if run.lagged and waiting_judged:
+            return _LATE_CLOCK
+        return _HELD if notes.limited or waiting_judged else _VACUOUS
+
+    def _services(self, world: World) -> _Services:
+        services = self._worlds.get(world)
+        if services is None:
+            services = self._worlds[world] = _Services()
+        return services
+
+    def _notes(self, run: Run) -> _Notes:
+        notes = self._runs.get(run)
+        if notes is None:
+            notes = self._runs[run] = _Notes()
+        return notes
+
+    def _queued(self, run: Run, line: int, record: Record) -> None:
+        attempt = record.attempt_id
+        if attempt is None or attempt in run.calls:
+            return
+        notes = self._notes(run)
+        if attempt in notes.queued:
+            return
+        tenant = record.tenant if record.tenant is not None else run.tenant
+        queued = notes.queued[attempt] = _Queued(line, record.t, tenant, record.resource_group)
+        if run.limits.max_tenant_wait_s is not None and "starved" not in notes.rulings:
+            self._services(run.world).queues.setdefault(queued.group, {})[queued] = run
+
+    def _refused(self, run: Run, line: int, record: Record) -> None:
+        notes = self._runs.get(run)
+        if notes is not None and record.attempt_id is not None:
+            queued = notes.queued.get(record.attempt_id)
+            if queued is not None and queued.waiting:
+                self._leave_queue(run, queued)
+
+    def _leave_queue(self, run: Run, queued: _Queued) -> None:
+        queued.waiting = False
+        queue = self._services(run.world).queues.get(queued.group)
+        if queue is not None:
+            queue.pop(queued, None)
+
+    def _started(self, run: Run, line: int, record: Record) -> None:
+        attempt = record.attempt_id
+        if attempt is None:
+            return
+        notes = self._runs.get(run)
+        group = record.resource_group
+        if notes is not None and (queued := notes.queued.get(attempt)) is not None:
+            if queued.group is not None:
+                group = queued.group
+            if queued.waiting:
+                self._leave_queue(run, queued)
+                self._overtaking(run, line, record, queued=queued)
+        most = run.limits.max_concurrency
+        if most is None and group is None:
+            return
+        if notes is None:
+            notes = self._runs[run] = _Notes()
+        notes.in_flight[attempt] = group
+        if most is not None:
+            notes.limited = True
+            if len(notes.in_flight) > most + TOLERANCE and "peak" not in notes.rulings:
+                message = f"{len(notes.in_flight)} calls of the run in flight where {most:g} are allowed"
+                notes.rulings["peak"] = Ruling("peak", (line,), message)
+        if group is not None:
+            self._group_started(run, line, notes=notes, group=group)
+
+    def _group_started(self, run: Run, line: int, *, notes: _Notes, group: str) -> None:
+        services = self._services(run.world)
+        count = services.in_flight[group] = services.in_flight.get(group, 0) + 1
+        limit = services.limits.get(group)
+        if limit is None:
+            return
+        notes.limited = True
+        if count > limit + TOLERANCE and "group-peak" not in notes.rulings:
+            message = (
+                f"{count} calls of group `{group}` in flight over all runs of the world, where {limit:g} are allowed"
+            )
+            notes.rulings["group-peak"] = Ruling("group-peak", (line,), message)
+
+    def _overtaking(self, run: Run, line: int, record: Record, *, queued: _Queued) -> None:
+        """A queued call is started: whoever was queued before it by another tenant may have waited too long."""
+        services = self._services(run.world)
+        waiting = services.queues.get(queued.group)
+        if not waiting:
+            return
+        starved: dict[Run, Ruling] = {}
+        for other, waiter in waiting.items():
+            if other.line > queued.line:
+                break
+            most = waiter.limits.max_tenant_wait_s or 0.0
+            waited = record.t - other.t
+            if other.tenant == queued.tenant or waited <= most + TOLERANCE or waiter in starved:
+                continue
+            message = (
+                f"a call of tenant `{other.tenant}` had waited {waited:.3f} s (allowed: {most:g} s) when a later one "
+                f"of tenant `{queued.tenant}` was started"
+            )
+            starved[waiter] = Ruling("starved", (other.line, line), message)
+        for waiter, ruling in starved.items():
+            notes = self._notes(waiter)
+            notes.rulings["starved"] = ruling
+            for other in notes.queued.values():  # only its first starving is told: no need to watch it further
+                if (queue := services.queues.get(other.group)) is not None:
+                    queue.pop(other, None)
+
+    def _finished(self, run: Run, line: int, record: Record) -> None:
+        notes = self._runs.get(run)
+        if notes is not None and record.attempt_id is not None and record.attempt_id in notes.in_flight:
+            self._landed(run, notes.in_flight.pop(record.attempt_id))
+
+    def _landed(self, run: Run, group: str | None) -> None:
+        if group is not None:
+            self._services(run.world).in_flight[group] -= 1
+
+    def _ended(self, run: Run, line: int, record: Record) -> None:
+        notes = self._runs.get(run)
+        if notes is None:
+            return
+        for group in notes.in_flight.values():
+            self._landed(run, group)
+        notes.in_flight.clear()
+        for queued in notes.queued.values():
+            if queued.waiting:
+                self._leave_queue(run, queued)

@@ -1,0 +1,244 @@
+"""budgets: steps, time, tokens, money and deadlines stay within their limits (contract section 4.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from invariants.facts import TOLERANCE, Run
+from invariants.invariant import Hook, Invariant
+from invariants.verdict import Outcome, Ruling, Standing
+from traces.history import PlannedAction, Record
+
+_GRACE_S = 0.5
+_RESET_S = 0.25
+"""A deadline may move later by this much before it counts as given anew."""
+
+_HELD = Standing("held", "every limit and deadline was kept")
+_VACUOUS = Standing("vacuous", "the run had no limit of steps, time, tokens or cost and carried no deadline")
+_LATE_CLOCK = Standing("unobservable", "the harness's own clock ran late in this run, so times cannot be judged")
+_NO_START = Standing("unobservable", "time is limited, but no run_started says when the run began")
+_NO_TOKENS = Standing("unobservable", "tokens are limited, but no record of the run carries any")
+_NO_COST = Standing("unobservable", "cost is limited, but no record of the run carries any")
+
+
+class _Notes(msgspec.Struct, eq=False):
+    tokens: float = 0.0
+    tokens_seen: bool = False
+    tokens_line: int = 0
+    """The record with which the sum passed the limit."""
+    cost: float = 0.0
+    cost_seen: bool = False
+    cost_line: int = 0
+    deadline_seen: bool = False
+    scopes: dict[str, tuple[float, int]] = {}
+    """Scope -> earliest instant at which its budget ends, and the first start that said so."""
+    reset: Ruling | None = None
+    late: Ruling | None = None
+    """First deadline past the run's own time, without time for recovery."""
+    late_recovering: Ruling | None = None
+    """The same with time for recovery: whether the run recovers is known only at its end."""
+    exhausted_line: int = 0
+    exhausted: str = ""
+    plan: list[PlannedAction] | None = None
+    plan_line: int = 0
+    attempted: set[int] = set()
+    """Steps that were started or refused."""
+
+
+class Budgets(Invariant):
+    """Sums what was used and compares it with the limits of the run's `run_started`."""
+
+    name: ClassVar[str] = "budgets"
+
+    def __init__(self) -> None:
+        self._runs: dict[Run, _Notes] = {}
+
+    def hooks(self) -> Mapping[str, Hook]:
+        return {
+            "tool_call_started": self._started,
+            "tool_call_refused": self._refused,
+            "budget_exhausted": self._exhausted,
+            "plan_created": self._planned,
+        }
+
+    def used(self, run: Run, line: int, record: Record) -> None:
+        """A record, of whatever type, that carries tokens or cost."""
+        notes = self._notes(run)
+        limits = run.limits
+        if record.input_tokens is not None or record.output_tokens is not None:
+            notes.tokens_seen = True
+            notes.tokens += (record.input_tokens or 0) + (record.output_tokens or 0)
+            if limits.tokens is not None and notes.tokens > limits.tokens + TOLERANCE and not notes.tokens_line:
+                notes.tokens_line = line
+        if record.cost_usd is not None:
+            notes.cost_seen = True
+            notes.cost += record.cost_usd
+            if limits.cost_usd is not None and notes.cost > limits.cost_usd + TOLERANCE and not notes.cost_line:
+                notes.cost_line = line
+
+    def rule(self, run: Run) -> Outcome:
+        notes = self._runs.pop(run, None) or _Notes()
+        limits = run.limits
+        if rulings := list(_rulings(run, notes)):
+            return rulings
+        timed = limits.wall_clock_s is not None
+        if run.lagged and (timed or notes.deadline_seen):
+            return _LATE_CLOCK
+        if timed and not run.start_line:
+            return _NO_START
+        if limits.tokens is not None and not notes.tokens_seen:
+            return _NO_TOKENS
+        if limits.cost_usd is not None and not notes.cost_seen:
+            return _NO_COST
+        return _HELD if notes.deadline_seen or _is_limited(run) else _VACUOUS
+
+    def _notes(self, run: Run) -> _Notes:
+        notes = self._runs.get(run)
+        if notes is None:
+            notes = self._runs[run] = _Notes()
+        return notes
+
+    def _started(self, run: Run, line: int, record: Record) -> None:
+        remaining = record.deadline_remaining_s
+        if remaining is not None:
+            self._deadline(run, line, record, remaining=remaining)
+        if record.step is not None and _is_limited(run):
+            self._notes(run).attempted.add(record.step)
+
+    def _refused(self, run: Run, line: int, record: Record) -> None:
+        if record.step is not None:
+            self._notes(run).attempted.add(record.step)
+
+    def _exhausted(self, run: Run, line: int, record: Record) -> None:
+        notes = self._notes(run)
+        if record.budget != "retry" and not notes.exhausted_line:
+            notes.exhausted_line, notes.exhausted = line, record.budget or "unnamed"
+
+    def _planned(self, run: Run, line: int, record: Record) -> None:
+        notes = self._notes(run)
+        notes.plan, notes.plan_line = record.actions, line
+
+    def _deadline(self, run: Run, line: int, record: Record, *, remaining: float) -> None:
+        notes = self._notes(run)
+        notes.deadline_seen = True
+        scope = record.scope if record.scope is not None else "root"
+        instant = record.t + remaining
+        earliest = notes.scopes.get(scope)
+        if earliest is None or instant < earliest[0]:
+            notes.scopes[scope] = (instant, line)
+        elif notes.reset is None and instant > earliest[0] + _RESET_S + TOLERANCE:
+            notes.reset = Ruling(
+                "deadline-reset",
+                (earliest[1], line),
+                f"scope `{scope}` was given {instant - earliest[0]:.3g} s more than line {earliest[1]} had left it",
+            )
+        limits = run.limits
+        if limits.wall_clock_s is None or run.start_line <= 0 or notes.late_recovering is not None:
+            return
+        end = run.start_t + limits.wall_clock_s + _grace(run)
+        if instant > end + TOLERANCE:
+            ruling = Ruling(
+                "deadline-reset",
+                (run.start_line, line),
+                f"this call's deadline lies {instant - end + _grace(run):.3g} s after the end of the run's own time",
+            )
+            notes.late = notes.late or ruling
+            if instant > end + (limits.recovery_s or 0.0) + TOLERANCE:
+                notes.late_recovering = ruling
+
+
+def _grace(run: Run) -> float:
+    grace = run.limits.grace_s
+    return _GRACE_S if grace is None else grace
+
+
+def _is_limited(run: Run) -> bool:
+    limits = run.limits
+    return (
+        limits.steps is not None
+        or limits.wall_clock_s is not None
+        or limits.tokens is not None
+        or limits.cost_usd is not None
+    )
+
+
+def _rulings(run: Run, notes: _Notes) -> Iterator[Ruling]:
+    limits = run.limits
+    if limits.steps is not None and len(run.steps) > limits.steps:
+        lines = list(run.steps.values())
+        broken_at = lines[max(math.floor(limits.steps), 0)]
+        yield Ruling("steps", (broken_at,), f"{len(lines)} distinct steps where {limits.steps:g} are allowed")
+    if limits.wall_clock_s is not None and run.start_line > 0 and not run.lagged:
+        yield from _wall_clock(run, limits.wall_clock_s)
+    if notes.tokens_line and limits.tokens is not None:
+        message = f"{notes.tokens:g} tokens in the whole run where {limits.tokens:g} are allowed"
+        yield Ruling("tokens", (notes.tokens_line,), message)
+    if notes.cost_line and limits.cost_usd is not None:
+        message = f"the run cost {notes.cost:g} USD in all where {limits.cost_usd:g} are allowed"
+        yield Ruling("cost", (notes.cost_line,), message)
+    if run.end_line and run.end_status == "succeeded":
+        yield from _silent_truncation(run, notes)
+    if not run.lagged:
+        late = notes.late_recovering if run.recovered else notes.late
+        resets = [ruling for ruling in (notes.reset, late) if ruling is not None]
+        if resets:
+            yield min(resets, key=_by_break)
+
+
+def _by_break(ruling: Ruling) -> tuple[int, tuple[int, ...]]:
+    lines = tuple(sorted(ruling.lines))
+    return lines[-1], lines
+
+
+def _wall_clock(run: Run, wall_clock_s: float) -> Iterator[Ruling]:
+    line, t = (run.end_line, run.end_t) if run.end_line else (run.last_line, run.last_t)
+    allowed = wall_clock_s + _grace(run)
+    if run.recovered:
+        allowed += run.limits.recovery_s or 0.0
+    took = t - run.start_t
+    if line and took > allowed + TOLERANCE:
+        message = f"the run took {took:.3f} s, {took - allowed:.3f} s more than the {allowed:g} s it had in all"
+        yield Ruling("wall-clock", (run.start_line, line), message)
+
+
+def _silent_truncation(run: Run, notes: _Notes) -> Iterator[Ruling]:
+    if 0 < notes.exhausted_line < run.end_line:
+        yield Ruling(
+            "silent-truncation",
+            (notes.exhausted_line, run.end_line),
+            f"the run says it succeeded although its {notes.exhausted} budget was exhausted before",
+        )
+        return
+    if not notes.plan:
+        return
+    used_up = _used_up(run, notes)
+    if used_up is None:
+        return
+    for action in notes.plan:
+        if action.tool is not None and action.step is not None and action.step not in notes.attempted:
+            yield Ruling(
+                "silent-truncation",
+                (notes.plan_line, run.end_line),
+                f"the run says it succeeded, but planned step {action.step} (`{action.tool}`) was neither started "
+                f"nor refused, and its {used_up} were used up",
+            )
+            return
+
+
+def _used_up(run: Run, notes: _Notes) -> str | None:
+    limits = run.limits
+    if limits.steps is not None and len(run.steps) >= limits.steps:
+        return "steps"
+    if limits.tokens is not None and notes.tokens >= limits.tokens - TOLERANCE:
+        return "tokens"
+    if limits.cost_usd is not None and notes.cost >= limits.cost_usd - TOLERANCE:
+        return "costs"
+    if limits.wall_clock_s is not None and run.start_line > 0:
+        took = run.end_t - run.start_t
+        if took >= limits.wall_clock_s - TOLERANCE:
+            return "seconds"
+    return None

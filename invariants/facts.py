@@ -1,0 +1,131 @@
+"""What the fold remembers of a history while it passes: worlds, runs, calls and forward effects.
+
+Everything here grows with keys (runs, attempts, steps, effects), never with records, and is dropped when its world
+finishes. Lines are positions in the history, 1-based; 0 means that there is no such record.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from traces.history import Limits
+
+TOLERANCE = 1e-6
+"""Comparisons of times and sums allow this much (contract section 4)."""
+
+LAG_S = 0.25
+"""A harness that was late by more than this cannot vouch for times (contract section 4, `harness_lag`)."""
+
+NO_LIMITS = Limits()
+
+
+class Forward(msgspec.Struct, eq=False, gc=False):
+    """A forward effect, seen by the service or (`claimed`) told by the agent alone.
+
+    A claimed one begins as a mere call whose `fate` is open until its counted finish, and is a forward effect only
+    if its world ends without an `effect` record of its tool. `started` and `finished` are the lines of its call
+    where they are on record, `undoing` whether a compensation of the run was open at that start, else at `line`.
+    """
+
+    line: int
+    tool: str | None
+    tenant: str | None
+    step: int | None
+    key: str | None
+    intent_id: str | None
+    args_digest: str | None
+    intent_digest: str | None
+    undoing: bool
+    effect_id: str | None = None
+    attempt_id: str | None = None
+    started: int = 0
+    finished: int = 0
+    claimed: bool = False
+    fate: Literal["open", "applied", "none"] = "applied"
+    named: frozenset[str] | None = None
+    """Tools that the compensations open at the start had named: a call of one of them is their own."""
+
+    @property
+    def position(self) -> int:
+        """Where its call was started; without a start on record, where it stands."""
+        return self.started or self.line
+
+    def describe(self) -> str:
+        """A few words for messages: tool and step."""
+        tool = f"`{self.tool}`" if self.tool is not None else "a call without tool name"
+        return tool if self.step is None else f"{tool} (step {self.step})"
+
+
+class Call(msgspec.Struct, eq=False, gc=False):
+    """One counted start of an `attempt_id`: its line, whether a compensation was open then, its counted finish.
+
+    `claim` is the effect it may turn out to be, until its finish decides on that.
+    """
+
+    started: int
+    undoing: bool
+    finished: int = 0
+    claim: Forward | None = None
+
+
+class World(msgspec.Struct, eq=False):
+    """Runs that share services."""
+
+    name: str
+    runs: list[Run] = []
+    observed: set[str | None] = set()
+    """Tools of which the service wrote an `effect` record of any outcome or cause."""
+    undone: dict[str, int] = {}
+    """effect_id -> line of the first compensating effect that names it."""
+
+
+class Run(msgspec.Struct, eq=False):
+    """One run, as far as it has been read."""
+
+    run_id: str
+    order: int
+    world: World
+    tenant: str
+    limits: Limits
+    latest: float
+    """Greatest `t` so far."""
+    start_line: int = 0
+    start_t: float = 0.0
+    last_line: int = 0
+    """Last record of the agent or the wire, or `process_exited`."""
+    last_t: float = 0.0
+    end_line: int = 0
+    """Last `run_finished`."""
+    end_t: float = 0.0
+    end_status: str | None = None
+    end_completed: list[int] | None = None
+    stopped: bool = False
+    """A `run_finished` or `process_exited` has been read: a further `run_started` is a resumption."""
+    recovered: bool = False
+    """It compensated, resumed or was killed by a fault: recovery has time of its own."""
+    lagged: bool = False
+    effectful: bool = False
+    """It started a call with `effectful` true."""
+    has_effect: bool = False
+    """The service wrote a forward or compensating effect in it."""
+    steps: dict[int, int] = {}
+    """Distinct steps in records of the agent or the wire, each with its first line."""
+    calls: dict[str, Call] = {}
+    forwards: list[Forward] = []
+    """Forward effects; complete, with their calls and in file order, once the world is closing."""
+    claims: list[Forward] = []
+    """Effectful calls of tools that the service has not been heard of yet."""
+    open_calls: bool = False
+    """Whether a claimed-only effectful call is open; known once the world is closing."""
+    completed: set[int] = set()
+    """Steps that any `partial_success_returned` named."""
+    windows: dict[int | None, set[str]] | None = None
+    """Steps whose compensation has begun and not finished, with the tools it named."""
+    undo_began: int = 0
+    """First `compensation_started`."""
+    undo_starts: dict[int, list[int]] | None = None
+    """Lines of `compensation_started` by step."""
+    undo_ends: dict[int, list[int]] | None = None
+    """Lines of `compensation_finished` with outcome `ok` by step."""
