@@ -51,8 +51,8 @@ def model_exchange(
 ) -> Exchange:
     """The exchange of a model call as the wire saw it; raises `ValueError` where the endpoint or body is not known.
 
-    A streamed answer becomes its events, each with the offset of the chunk that completed it. A final event that never
-    became whole is kept as it came, so that a recorded cut stays a cut.
+    A streamed answer becomes its events, each with the offset of the chunk that completed it. A final event that
+    never became whole is kept in `rest` as it came, so that a recorded cut stays a cut.
     """
     provider = for_path(path)
     if provider is None:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from traces.providers.turn import Turn
@@ -179,10 +180,23 @@ def replace_in(value: Any, replace: Replace, *, name: str | None = None) -> Any:
     if isinstance(value, str):
         if value and name is not None and _bare(name) in _SECRET_FIELDS:
             return replace("field", value)
-        return _replace_nested(value, replace)
+        return value if _clean(value) else _replace_nested(value, replace)
     if isinstance(value, int) and not isinstance(value, bool) and _real_card(str(value)):
         return int(re.sub(r"\D", "", replace("card", str(value))))
     return value
+
+
+@lru_cache(maxsize=8192)
+def _clean(text: str) -> bool:
+    """True where a text holds no secret. A conversation is sent again with every turn, so most texts come often."""
+    found: list[str] = []
+
+    def note(_kind: str, secret: str) -> str:
+        found.append(secret)
+        return secret
+
+    _replace_nested(text, note)
+    return not found
 
 
 def _replace_nested(text: str, replace: Replace) -> str:

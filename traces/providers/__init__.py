@@ -90,7 +90,7 @@ def reply_bytes(response: dict[str, Any]) -> tuple[int, str, bytes]:
     status = int(response.get("status", 200))
     if "events" in response:
         parts = (write_event(entry.get("data"), entry.get("event")) for entry in response["events"])
-        return status, "text/event-stream", b"".join(parts)
+        return status, "text/event-stream", b"".join(parts) + str(response.get("rest", "")).encode()
     return status, "application/json", json_bytes(response.get("body"))
 
 
