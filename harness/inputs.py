@@ -73,7 +73,7 @@ def load_traces(places: Sequence[Path], registry: Registry) -> list[TraceFile]:
             continue
         if secrets := find_secrets(trace):
             faults.append(
-                f"{path}:1: says it is masked, but still holds {secrets[0]}; mask it again with `stormproof mask`"
+                f"{path}:1: says it is masked, but {secrets[0]}; mask it again with `stormproof mask`"
             )
             continue
         if trace.name in found:

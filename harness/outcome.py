@@ -9,7 +9,7 @@ from harness.digest import history_digest
 from harness.playing import Played
 from harness.results import Block
 from reports.findings import find
-from reports.mechanisms import detect
+from reports.mechanisms.catalogue import detect
 from reports.results import Activation, Bound, FaultUse, Finding, Ruling, RunResult
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from harness.loading import Document, Fields, did_you_mean
 from injectors.catalogue import FaultError, fault_from
 from injectors.core import Fault
 from injectors.plan import shadows
-from reports.mechanisms import MECHANISMS
+from reports.mechanisms.catalogue import MECHANISMS
 from traces.history import Limits
 
 POLICIES = ("continue", "repair", "give_up")

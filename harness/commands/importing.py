@@ -6,16 +6,50 @@ from pathlib import Path
 
 from harness.commands.output import print_json, print_lines
 from harness.errors import InputError
-from harness.loading import did_you_mean
-from traces.importers import IMPORTERS
-from traces.mask import find_secrets, mask_trace
+from harness.loading import did_you_mean, one_of
+from traces.importers import IMPORTERS, ImportFault, ImportReport, importer_named
+from traces.mask import find_secrets
 from traces.trace import write_trace
 
 
 def execute(form: str, files: list[Path], *, out: Path, json: bool, quiet: bool) -> int:
     """Import, mask and write every trace, and say what was in the files (contract section 8)."""
-    importers = {importer.format: importer for importer in IMPORTERS}
-    if form not in importers:
-        raise InputError(f"import {form}: has to be {', '.join(importers)}{did_you_mean(form, importers)}")
+    importer = importer_named(form)
+    if importer is None:
+        names = [known.name for known in IMPORTERS]
+        raise InputError(f"import {form}: the format has to be {one_of(names)}{did_you_mean(form, names)}")
+    report, faults = ImportReport(), []
+    written: dict[str, Path] = {}
     out.mkdir(parents=True, exist_ok=True)
-    raise NotImplementedError(mask_trace, find_secrets, write_trace, print_json, print_lines, files, json, quiet)
+    for file in files:
+        try:
+            imported = importer.read(file)
+        except ImportFault as error:
+            faults.append(str(error))
+            continue
+        except OSError as error:
+            faults.append(f"{file}:1: cannot be read: {error.strerror}")
+            continue
+        report += imported.report
+        for trace in imported.traces:
+            if trace.name in written:
+                faults.append(f"{file}:1: the trace `{trace.name}` is already imported from {written[trace.name]}")
+            elif secrets := find_secrets(trace):
+                faults.append(f"{file}:1: the trace `{trace.name}` is not written: {secrets[0]}")
+            else:
+                write_trace(trace, out / f"{trace.name}.jsonl")
+                written[trace.name] = file
+    if faults:
+        raise InputError(faults)
+    if json:
+        print_json(report.as_json())
+    elif not quiet:
+        print_lines(
+            [
+                f"{report.traces} traces in {out}: {report.tool_calls} tool calls, {report.writes} of them writes, "
+                f"{report.failed_writes} of those failed",
+                *(f"skipped {source}: {why}" for source, why in report.skipped),
+                *(f"note    {source}: {why}" for source, why in report.notes[:20]),
+            ]
+        )
+    return 0
