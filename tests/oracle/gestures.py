@@ -251,7 +251,10 @@ def _model_call(story: Story, run: Run) -> Threads:
 def _plan(story: Story, run: Run) -> Threads:
     rng, p = story.rng, story.palette
     chosen = [(s, rng.choice([*p.tools, None])) for s in range(1, p.steps + 2) if _some(rng, 0.6)]
-    return [[{"type": "plan_created", "actions": [{"step": s, "tool": tool} for s, tool in chosen]}]]
+    thread: list[Fields] = [{"type": "plan_created", "actions": [{"step": s, "tool": tool} for s, tool in chosen]}]
+    if _some(rng, 0.4):
+        thread += [{"type": "tool_call_refused", "step": s, "reason": "budget"} for s, _ in chosen]
+    return [thread]
 
 
 def _exhaust(story: Story, run: Run) -> Threads:

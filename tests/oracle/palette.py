@@ -84,6 +84,9 @@ def palette(rng: Random) -> Palette:
     claims = of(0.0, 0.3, 0.6, 1.0)
     claimed = frozenset(tool for tool in tools if rng.random() < claims)
     weights = {name: rng.choice((0.0, 0.3, 1.0, 3.0)) * (0.25 if name in RARE else 1.0) for name in GESTURES}
+    if rng.random() < 0.5:  # a history about a few things only
+        about = rng.sample(GESTURES, 4)
+        weights = {name: of(1.0, 3.0) if name in about else 0.02 for name in GESTURES}
     weights["call"] = of(1.0, 3.0, 6.0)
     weights["queue"] *= 2
     digests: list[list[str | None]] = [["d1"], ["d1", "d2"], ["d1", "d2", None], [None]]
@@ -98,7 +101,7 @@ def palette(rng: Random) -> Palette:
         digests=rng.choice(digests),
         groups=rng.choice(groups),
         tenants=rng.choice(tenants),
-        ticks=rng.choice(([0.125], [0.0, 0.125, 1.0], [0.25, 0.5, 4.0], [0.0, 4e-7, 0.25], [0.5, 0.5, 32.0])),
+        ticks=rng.choice(([0.125], [0.0, 0.125, 1.0], [0.25, 0.5, 4.0], [0.0, 4e-7, 4e-7, 0.25], [0.5, 0.5, 32.0])),
         base=of(0.0, -2.0, 1000.0),
         parallel=rng.randint(1, 4),
         quota=rng.choice((4, 10, 25, 60, 400)),
