@@ -112,7 +112,8 @@ def status_dishonest(view: View) -> Iterator[Finding]:
             continue
         yield Finding(
             code="status-dishonest",
-            fact=f"The run says it succeeded, but {_named(call.tool, begins=False)}, which it had planned, never took effect.",
+            fact=f"The run says it succeeded, but {_named(call.tool, begins=False)}, which it had planned, never took"
+            " effect.",
             advice="Return partial_success with the failed step and what stays, or failed with an error kind.",
             lines=[line, view.finished[0]],
         )

@@ -1,0 +1,68 @@
+"""The result directory: what is written is read again, also after a writer was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.results import VERDICTS, ResultsError, append_result, read_results, scenario_key
+from tests.reports.builders import directory, double_charge, result
+
+
+def test_what_is_appended_is_read_again(tmp_path: Path) -> None:
+    """A result survives the round trip with all its fields."""
+    run, history = double_charge()
+    results = read_results(directory(tmp_path, run, result("r2"), history=history))
+    assert results.runs == (run, result("r2"))
+    assert not results.torn
+
+
+def test_a_torn_last_line_is_set_aside_and_then_cut_off(tmp_path: Path) -> None:
+    """A killed writer costs its own line only, for the reader and for the next writer."""
+    directory(tmp_path, result("r1"))
+    path = tmp_path / VERDICTS
+    path.write_bytes(path.read_bytes() + b'{"run_id": "r2", "num')
+    torn = read_results(tmp_path)
+    assert [run.run_id for run in torn.runs] == ["r1"]
+    assert torn.torn
+    append_result(tmp_path, result("r3"))
+    mended = read_results(tmp_path)
+    assert [run.run_id for run in mended.runs] == ["r1", "r3"]
+    assert not mended.torn
+
+
+def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
+    """A line that only lacks the newline is a result, and stays one when more is appended."""
+    directory(tmp_path, result("r1"))
+    path = tmp_path / VERDICTS
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert [run.run_id for run in read_results(tmp_path).runs] == ["r1"]
+    append_result(tmp_path, result("r2"))
+    assert [run.run_id for run in read_results(tmp_path).runs] == ["r1", "r2"]
+
+
+def test_of_two_results_of_a_run_the_last_counts(tmp_path: Path) -> None:
+    """A run that was repeated after a resume is counted once."""
+    results = read_results(directory(tmp_path, result("r1"), result("r2"), result("r1", status="failed")))
+    assert [(run.run_id, run.status) for run in results.runs] == [("r2", "succeeded"), ("r1", "failed")]
+
+
+def test_a_bad_line_names_file_and_line(tmp_path: Path) -> None:
+    """A finished line that is no result is bad input, with its place."""
+    directory(tmp_path, result("r1"))
+    with (tmp_path / VERDICTS).open("a") as file:
+        file.write("[]\n")
+    with pytest.raises(ResultsError, match=r"verdicts\.jsonl:2: not a run result"):
+        read_results(tmp_path)
+
+
+def test_a_missing_directory_says_what_would_be_right(tmp_path: Path) -> None:
+    """No results at all is bad input, not an empty session."""
+    with pytest.raises(ResultsError, match="name the --out directory"):
+        read_results(tmp_path / "nowhere")
+
+
+def test_scenarios_sort_by_number(tmp_path: Path) -> None:
+    """Combined scenarios stand behind the first of their numbers."""
+    assert sorted([301, "204+401", 204, 99], key=scenario_key) == [99, 204, "204+401", 301]
