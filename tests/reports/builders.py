@@ -72,9 +72,13 @@ class Story:
 
     def asks(self, tool: str, digest: str = "d1", **fields: Any) -> Story:
         """The model asks for a call."""
-        return self.add(
-            "model_tool_call", source="wire", **{"complete": True, "tool": tool, "args_digest": digest} | fields
-        )
+        said: dict[str, Any] = {"complete": True, "tool": tool, "args_digest": digest}
+        return self.add("model_tool_call", source="wire", **said | fields)
+
+    def breaker(self, before: str, to: str, *, tool: str = "lookup", **fields: Any) -> Story:
+        """A tool's breaker changes."""
+        changed: dict[str, Any] = {"from": before, "to": to, "tool": tool}
+        return self.add("breaker_state_changed", **changed | fields)
 
     def model(self, outcome: str = "ok", *, takes: float = 0.1, tokens: int = 100, **finish: Any) -> Story:
         """A model call and its end."""
@@ -94,20 +98,16 @@ class Story:
         """The start of a tool call on the wire; returns its attempt id."""
         self._calls += 1
         call = f"a{self._calls}"
-        self.add(
-            "tool_call_started",
-            after=after,
-            source="wire",
-            **{
-                "attempt_id": call,
-                "wire": f"w{self._calls}",
-                "tool": tool,
-                "args_digest": digest,
-                "step": 1,
-                "effectful": tool != "lookup",
-            }
-            | fields,
-        )
+        begun: dict[str, Any] = {
+            "source": "wire",
+            "attempt_id": call,
+            "wire": f"w{self._calls}",
+            "tool": tool,
+            "args_digest": digest,
+            "step": 1,
+            "effectful": tool != "lookup",
+        }
+        self.add("tool_call_started", after=after, **begun | fields)
         return call
 
     def end(self, call: str, tool: str, outcome: str = "ok", *, after: float = 0.1, **fields: Any) -> Story:

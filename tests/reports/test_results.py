@@ -63,6 +63,7 @@ def test_a_missing_directory_says_what_would_be_right(tmp_path: Path) -> None:
         read_results(tmp_path / "nowhere")
 
 
-def test_scenarios_sort_by_number(tmp_path: Path) -> None:
+def test_scenarios_sort_by_number() -> None:
     """Combined scenarios stand behind the first of their numbers."""
-    assert sorted([301, "204+401", 204, 99], key=scenario_key) == [99, 204, "204+401", 301]
+    numbers: list[int | str] = [301, "204+401", 204, 99]
+    assert sorted(numbers, key=scenario_key) == [99, 204, "204+401", 301]

@@ -1,0 +1,124 @@
+"""Compensation, its retries, the hand-over, and saying what stayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.reports.builders import Story, seen
+
+FAILED: dict[str, Any] = {"http_status": 500, "error": {"kind": "downstream", "retryable": True}}
+
+
+def charged() -> Story:
+    """A run that has charged once, as the model asked."""
+    return Story().asks("charge").call("charge", key="k", effect="e1")
+
+
+def undo(story: Story, outcome: str = "ok", *, strength: str = "strong", effect: str | None = "c1") -> Story:
+    """One attempt to give the money back, on the wire and in the agent's own words."""
+    story.add("compensation_started", step=1, tool="refund", strength=strength)
+    if effect is not None and outcome == "ok":
+        call = story.start("refund", digest="r1", idempotency_key="undo-k")
+        story.effect("refund", effect, digest="r1", key="undo-k", compensates="e1").end(call, "refund")
+    else:
+        story.call("refund", outcome, digest="r1", key="undo-k", finish=FAILED)
+    return story.add(
+        "compensation_finished",
+        step=1,
+        tool="refund",
+        strength=strength,
+        outcome="ok" if outcome == "ok" else "error",
+    )
+
+
+def test_compensation_undoes_what_may_not_stay() -> None:
+    """A run that rolls back gives the money back."""
+    assert seen(undo(charged()).done("rolled_back"), "compensation") == [True]
+
+
+def test_compensation_is_missed_where_the_effect_stays() -> None:
+    """A run that failed and left the charge standing did not compensate."""
+    assert seen(charged().done("failed", error={"kind": "x"}), "compensation") == [False]
+    assert seen(charged().done("partial_success", completed=[2]), "compensation") == [False]
+
+
+def test_compensation_has_no_opportunity_where_the_effect_may_stay() -> None:
+    """Success keeps all, a partial success keeps what it names, and an effect can be settled as kept."""
+    assert seen(charged().done(), "compensation") == []
+    assert seen(charged().done("partial_success", completed=[1]), "compensation") == []
+    kept = charged().add("effect_settled", step=1, disposition="kept").done("failed", error={"kind": "x"})
+    assert seen(kept, "compensation") == []
+
+
+def test_compensation_retry_tries_again() -> None:
+    """A strong undo that failed once is tried again."""
+    story = undo(undo(charged(), "error")).done("rolled_back")
+    assert seen(story, "compensation_retry") == [True]
+
+
+def test_compensation_retry_is_missed_by_giving_up() -> None:
+    """One failure and no second attempt."""
+    assert seen(undo(charged(), "error").done("failed"), "compensation_retry") == [False]
+
+
+def test_compensation_retry_has_no_opportunity_for_weak_or_smooth_undoing() -> None:
+    """A weak undo goes to people, and one that worked needs nothing."""
+    assert seen(undo(charged(), "error", strength="weak").done("failed"), "compensation_retry") == []
+    assert seen(undo(charged()).done("rolled_back"), "compensation_retry") == []
+
+
+def test_a_refund_that_the_model_asked_for_is_no_compensation() -> None:
+    """The same tool in the plan is a forward call, whose failure is no failed undo."""
+    story = Story().asks("refund", "r1").call("refund", "error", digest="r1", key="k", finish=FAILED).done("failed")
+    assert seen(story, "compensation_retry") == []
+
+
+def handed(story: Story) -> Story:
+    """The agent settles the step as manual and hands over."""
+    story.add("effect_settled", step=1, disposition="manual").add("handed_off", certain=["charge"])
+    return story.done("handed_off")
+
+
+def test_manual_handoff_after_a_weak_failure_or_three_strong_ones() -> None:
+    """What a machine cannot undo goes to people, settled as manual."""
+    assert seen(handed(undo(charged(), "error", strength="weak")), "manual_handoff") == [True]
+    three = undo(undo(undo(charged(), "error"), "error"), "error")
+    assert seen(handed(three), "manual_handoff") == [True]
+
+
+def test_manual_handoff_is_missed_in_silence() -> None:
+    """A weak failure, or an effect without any undo, that nobody hears of."""
+    assert seen(undo(charged(), "error", strength="weak").done("failed"), "manual_handoff") == [False]
+    story = Story().asks("mail").call("mail", effect="m1").done("failed", error={"kind": "x"})
+    assert seen(story, "manual_handoff") == [False]
+
+
+def test_manual_handoff_has_no_opportunity_where_undoing_works() -> None:
+    """One failure that the second attempt heals needs nobody."""
+    assert seen(undo(undo(charged(), "error")).done("rolled_back"), "manual_handoff") == []
+
+
+def half_done() -> Story:
+    """A charge stands and the second write failed for good."""
+    return charged().asks("mail", "m").call("mail", "error", digest="m", step=2, finish=FAILED)
+
+
+def test_partial_success_says_what_stayed() -> None:
+    """The run returns what was completed and what failed."""
+    story = half_done().add("partial_success_returned", completed=[1], failed=[{"step": 2, "reason": "down"}])
+    assert seen(story.done("partial_success", completed=[1]), "partial_success") == [True]
+
+
+def test_partial_success_is_missed_by_claiming_all_or_nothing() -> None:
+    """Neither success nor plain failure is what happened."""
+    assert seen(half_done().done(), "partial_success") == [False]
+    assert seen(half_done().done("failed", error={"kind": "x"}), "partial_success") == [False]
+
+
+def test_partial_success_has_no_opportunity_where_all_or_nothing_is_true() -> None:
+    """All writes took effect, or all that did were undone, or the service refused one on its merits."""
+    assert seen(charged().done(), "partial_success") == []
+    story = undo(half_done()).done("rolled_back")
+    assert seen(story, "partial_success") == []
+    declined = charged().call("mail", "rejected", digest="m", step=2, finish={"http_status": 422}).done()
+    assert seen(declined, "partial_success") == []
