@@ -31,9 +31,11 @@ class _Notes(msgspec.Struct, eq=False):
     """Of one run: its calls in flight with their groups, its queue records, its findings."""
 
     in_flight: dict[str, str | None] = {}
-    queued: dict[str, _Queued] = {}
+    queued: dict[str, _Queued] | None = None
     limited: bool = False
-    rulings: dict[str, Ruling] = {}
+    """A limit applied to one of its calls."""
+    starved: bool = False
+    rulings: dict[str, Ruling] | None = None
 
 
 class _Services(msgspec.Struct, eq=False):
@@ -78,11 +80,12 @@ class BoundedConcurrency(Invariant):
         notes = self._runs.pop(run, None)
         if notes is None:
             return _VACUOUS
-        waiting_judged = run.limits.max_tenant_wait_s is not None and bool(notes.queued)
-        if run.lagged:
-            notes.rulings.pop("starved", None)
-        if notes.rulings:
-            return list(notes.rulings.values())
+        waiting_judged = bool(notes.queued) and run.limits.max_tenant_wait_s is not None
+        rulings = notes.rulings
+        if rulings and run.lagged:
+            rulings.pop("starved", None)
+        if rulings:
+            return list(rulings.values())
         if run.lagged and waiting_judged:
             return _LATE_CLOCK
         return _HELD if notes.limited or waiting_judged else _VACUOUS
@@ -104,18 +107,20 @@ class BoundedConcurrency(Invariant):
         if attempt is None or attempt in run.calls:
             return
         notes = self._notes(run)
-        if attempt in notes.queued:
+        if notes.queued is None:
+            notes.queued = {}
+        elif attempt in notes.queued:
             return
         tenant = record.tenant if record.tenant is not None else run.tenant
         queued = notes.queued[attempt] = _Queued(line, record.t, tenant, record.resource_group)
-        if run.limits.max_tenant_wait_s is not None and "starved" not in notes.rulings:
+        if run.limits.max_tenant_wait_s is not None and not notes.starved:
             self._services(run.world).queues.setdefault(queued.group, {})[queued] = run
 
     def _refused(self, run: Run, line: int, record: Record) -> None:
         notes = self._runs.get(run)
-        if notes is not None and record.attempt_id is not None:
+        if notes is not None and notes.queued is not None and record.attempt_id is not None:
             queued = notes.queued.get(record.attempt_id)
-            if queued is not None and queued.waiting:
+            if queued is not None:
                 self._leave_queue(run, queued)
 
     def _leave_queue(self, run: Run, queued: _Queued) -> None:
@@ -130,7 +135,7 @@ class BoundedConcurrency(Invariant):
             return
         notes = self._runs.get(run)
         group = record.resource_group
-        if notes is not None and (queued := notes.queued.get(attempt)) is not None:
+        if notes is not None and notes.queued is not None and (queued := notes.queued.get(attempt)) is not None:
             if queued.group is not None:
                 group = queued.group
             if queued.waiting:
@@ -144,9 +149,8 @@ class BoundedConcurrency(Invariant):
         notes.in_flight[attempt] = group
         if most is not None:
             notes.limited = True
-            if len(notes.in_flight) > most + TOLERANCE and "peak" not in notes.rulings:
-                message = f"{len(notes.in_flight)} calls of the run in flight where {most:g} are allowed"
-                notes.rulings["peak"] = Ruling("peak", (line,), message)
+            if len(notes.in_flight) > most + TOLERANCE:
+                _break(notes, "peak", line, f"{len(notes.in_flight)} calls of the run in flight, {most:g} allowed")
         if group is not None:
             self._group_started(run, line, notes=notes, group=group)
 
@@ -154,23 +158,17 @@ class BoundedConcurrency(Invariant):
         services = self._services(run.world)
         count = services.in_flight[group] = services.in_flight.get(group, 0) + 1
         limit = services.limits.get(group)
-        if limit is None:
-            return
-        notes.limited = True
-        if count > limit + TOLERANCE and "group-peak" not in notes.rulings:
-            message = (
-                f"{count} calls of group `{group}` in flight over all runs of the world, where {limit:g} are allowed"
-            )
-            notes.rulings["group-peak"] = Ruling("group-peak", (line,), message)
+        if limit is not None:
+            notes.limited = True
+            if count > limit + TOLERANCE:
+                message = f"{count} calls of group `{group}` in flight over all runs of the world, {limit:g} allowed"
+                _break(notes, "group-peak", line, message)
 
     def _overtaking(self, run: Run, line: int, record: Record, *, queued: _Queued) -> None:
         """A queued call is started: whoever was queued before it by another tenant may have waited too long."""
         services = self._services(run.world)
-        waiting = services.queues.get(queued.group)
-        if not waiting:
-            return
         starved: dict[Run, Ruling] = {}
-        for other, waiter in waiting.items():
+        for other, waiter in services.queues.get(queued.group, {}).items():
             if other.line > queued.line:
                 break
             most = waiter.limits.max_tenant_wait_s or 0.0
@@ -184,8 +182,9 @@ class BoundedConcurrency(Invariant):
             starved[waiter] = Ruling("starved", (other.line, line), message)
         for waiter, ruling in starved.items():
             notes = self._notes(waiter)
-            notes.rulings["starved"] = ruling
-            for other in notes.queued.values():  # only its first starving is told: no need to watch it further
+            notes.starved = True
+            notes.rulings = {**(notes.rulings or {}), "starved": ruling}
+            for other in (notes.queued or {}).values():  # only the first starving is told: no need to watch the run
                 if (queue := services.queues.get(other.group)) is not None:
                     queue.pop(other, None)
 
@@ -202,9 +201,16 @@ class BoundedConcurrency(Invariant):
         notes = self._runs.get(run)
         if notes is None:
             return
-        for group in notes.in_flight.values():
-            self._landed(run, group)
-        notes.in_flight.clear()
-        for queued in notes.queued.values():
+        if notes.in_flight:
+            for group in notes.in_flight.values():
+                self._landed(run, group)
+            notes.in_flight.clear()
+        for queued in (notes.queued or {}).values():
             if queued.waiting:
                 self._leave_queue(run, queued)
+
+
+def _break(notes: _Notes, reason: str, line: int, message: str) -> None:
+    if notes.rulings is None:
+        notes.rulings = {}
+    notes.rulings.setdefault(reason, Ruling(reason, (line,), message))

@@ -34,7 +34,7 @@ class _Notes(msgspec.Struct, eq=False):
     cost_seen: bool = False
     cost_line: int = 0
     deadline_seen: bool = False
-    scopes: dict[str, tuple[float, int]] = {}
+    scopes: dict[str, tuple[float, int]] | None = None
     """Scope -> earliest instant at which its budget ends, and the first start that said so."""
     reset: Ruling | None = None
     late: Ruling | None = None
@@ -45,8 +45,8 @@ class _Notes(msgspec.Struct, eq=False):
     exhausted: str = ""
     plan: list[PlannedAction] | None = None
     plan_line: int = 0
-    attempted: set[int] = set()
-    """Steps that were started or refused."""
+    attempted: set[int] | None = None
+    """Steps that were refused, or started without an attempt id."""
 
 
 class Budgets(Invariant):
@@ -106,12 +106,14 @@ class Budgets(Invariant):
         remaining = record.deadline_remaining_s
         if remaining is not None:
             self._deadline(run, line, record, remaining=remaining)
-        if record.step is not None and _is_limited(run):
-            self._notes(run).attempted.add(record.step)
+        if record.attempt_id is None:
+            self._refused(run, line, record)
 
     def _refused(self, run: Run, line: int, record: Record) -> None:
         if record.step is not None:
-            self._notes(run).attempted.add(record.step)
+            notes = self._notes(run)
+            notes.attempted = notes.attempted or set()
+            notes.attempted.add(record.step)
 
     def _exhausted(self, run: Run, line: int, record: Record) -> None:
         notes = self._notes(run)
@@ -127,9 +129,10 @@ class Budgets(Invariant):
         notes.deadline_seen = True
         scope = record.scope if record.scope is not None else "root"
         instant = record.t + remaining
-        earliest = notes.scopes.get(scope)
+        scopes = notes.scopes = notes.scopes or {}
+        earliest = scopes.get(scope)
         if earliest is None or instant < earliest[0]:
-            notes.scopes[scope] = (instant, line)
+            scopes[scope] = (instant, line)
         elif notes.reset is None and instant > earliest[0] + _RESET_S + TOLERANCE:
             notes.reset = Ruling(
                 "deadline-reset",
@@ -218,8 +221,9 @@ def _silent_truncation(run: Run, notes: _Notes) -> Iterator[Ruling]:
     used_up = _used_up(run, notes)
     if used_up is None:
         return
+    attempted = {call.step for call in run.calls.values()}.union(notes.attempted or ())
     for action in notes.plan:
-        if action.tool is not None and action.step is not None and action.step not in notes.attempted:
+        if action.tool is not None and action.step is not None and action.step not in attempted:
             yield Ruling(
                 "silent-truncation",
                 (notes.plan_line, run.end_line),

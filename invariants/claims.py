@@ -43,8 +43,8 @@ def resolve_claims(run: Run, observed: Set[str | None]) -> None:
     Calls of observed tools are told by the service; a call of a tool that an open compensation had named is that
     compensation's own.
     """
-    found = False
-    for claim in run.claims:
+    found: list[Forward] = []
+    for claim in run.claims or ():
         if claim.tool in observed or claim.fate == "none":
             continue
         if claim.named is not None and claim.tool in claim.named:
@@ -54,9 +54,10 @@ def resolve_claims(run: Run, observed: Set[str | None]) -> None:
             continue
         if claim.tenant is None:
             claim.tenant = run.tenant
-        run.forwards.append(claim)
-        found = True
+        found.append(claim)
     if found:
+        run.claimed_forwards = found
+        run.forwards += found
         run.forwards.sort(key=_line)
 
 

@@ -6,6 +6,7 @@ finishes. Lines are positions in the history, 1-based; 0 means that there is no 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -65,6 +66,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     """
 
     started: int
+    step: int | None
     undoing: bool
     finished: int = 0
     claim: Forward | None = None
@@ -106,6 +108,7 @@ class Run(msgspec.Struct, eq=False):
     recovered: bool = False
     """It compensated, resumed or was killed by a fault: recovery has time of its own."""
     lagged: bool = False
+    """The harness's own clock was late."""
     effectful: bool = False
     """It started a call with `effectful` true."""
     has_effect: bool = False
@@ -115,11 +118,13 @@ class Run(msgspec.Struct, eq=False):
     calls: dict[str, Call] = {}
     forwards: list[Forward] = []
     """Forward effects; complete, with their calls and in file order, once the world is closing."""
-    claims: list[Forward] = []
+    claims: list[Forward] | None = None
     """Effectful calls of tools that the service has not been heard of yet."""
+    claimed_forwards: Sequence[Forward] = ()
+    """Those of `forwards` that are claimed only."""
     open_calls: bool = False
     """Whether a claimed-only effectful call is open; known once the world is closing."""
-    completed: set[int] = set()
+    completed: set[int] | None = None
     """Steps that any `partial_success_returned` named."""
     windows: dict[int | None, set[str]] | None = None
     """Steps whose compensation has begun and not finished, with the tools it named."""

@@ -242,7 +242,7 @@ class Fold:
         if attempt is not None:
             if attempt in run.calls:
                 return False
-            call = run.calls[attempt] = Call(line, bool(windows))
+            call = run.calls[attempt] = Call(line, record.step, bool(windows))
         if record.effectful:
             run.effectful = True
             tool = record.tool
@@ -266,6 +266,8 @@ class Fold:
                 )
                 if windows:
                     claim.named = frozenset().union(*windows.values())
+                if run.claims is None:
+                    run.claims = []
                 run.claims.append(claim)
                 if call is not None:
                     call.claim = claim
@@ -355,7 +357,7 @@ class Fold:
 
     def _partial_success(self, run: Run, line: int, record: Record) -> bool:
         if record.completed:
-            run.completed.update(record.completed)
+            run.completed = (run.completed or set()).union(record.completed)
         return True
 
     def _harness_lag(self, run: Run, line: int, record: Record) -> bool:

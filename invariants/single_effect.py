@@ -14,48 +14,40 @@ from traces.history import Record
 
 _HELD = Standing("held", "every intent took effect at most once")
 _VACUOUS = Standing("vacuous", "the run had no effect and no effectful call")
-_OPEN_CALL = "an effectful call that only the agent tells of ended unknown, so it may have taken effect"
-_SAME_KEY = "two effects that only the agent tells of share a key, and the service may have collapsed them"
-_NO_INTENT = "two effects with equal arguments lack an intent id, so nobody can tell a repeat from a second wish"
+_OPEN_CALL = Standing("unobservable", "an effectful call that only the agent tells of ended unknown")
+_SAME_KEY = Standing(
+    "unobservable", "the agent alone tells of an effect under a used key, which may have been collapsed"
+)
+_NO_INTENT = Standing("unobservable", "two equal effects lack an intent id: a repeat and a second wish look the same")
 
-_Scope = tuple[str | None, str]
 _Intent = tuple[str | None, str, str | None, str | None]
-_Arguments = tuple[str | None, str | None, str | None]
 
 
-class _Key(msgspec.Struct, eq=False, gc=False):
-    """How a (world, tenant, idempotency key) was first met, and the first forward effect under it."""
-
-    line: int = 0
-    tool: str | None = None
-    args_digest: str | None = None
-    forward: int = 0
-
-
-class _IntentSeen(msgspec.Struct, eq=False, gc=False):
-    """The first effect of an intent, and the first one after it that has another key or none."""
+class _FirstMet(msgspec.Struct, eq=False, gc=False):
+    """How a key was first met where that was no forward effect, and the first forward effect under it since."""
 
     line: int
-    key: str | None
-    other: int = 0
+    tool: str | None
+    args_digest: str | None
+    forward: Forward | None = None
 
 
-class _Ambiguity(msgspec.Struct, eq=False, gc=False):
-    """Effects of one run with equal tenant, tool and arguments: which keys they had, with and without intent."""
+class _Known(msgspec.Struct, eq=False):
+    """Of one world. A forward effect that is the first of its key or intent stands there itself."""
 
-    keys: set[str | None]
-    keys_without_intent: set[str | None]
+    keys: dict[str | None, dict[str, Forward | _FirstMet]] = {}
+    """By tenant and idempotency key."""
+    intents: dict[_Intent, Forward] = {}
+    """First forward effect of each intent."""
+    second_keys: dict[_Intent, int] = {}
+    """Line of the first forward effect of an intent whose key is another than that of the intent's first one."""
 
 
-class _WorldKeys(msgspec.Struct, eq=False):
-    keys: dict[_Scope, _Key] = {}
-    intents: dict[_Intent, _IntentSeen] = {}
+class _Notes(msgspec.Struct, eq=False):
+    """Of one run that has something to it."""
 
-
-class _RunNotes(msgspec.Struct, eq=False):
     rulings: dict[str, Ruling] = {}
-    doubt: str | None = None
-    arguments: dict[_Arguments, _Ambiguity] = {}
+    same_key: bool = False
 
 
 class SingleEffect(Invariant):
@@ -64,153 +56,140 @@ class SingleEffect(Invariant):
     name: ClassVar[str] = "single-effect"
 
     def __init__(self) -> None:
-        self._worlds: dict[World, _WorldKeys] = {}
-        self._runs: dict[Run, _RunNotes] = {}
+        self._worlds: dict[World, _Known] = {}
+        self._runs: dict[Run, _Notes] = {}
 
     def hooks(self) -> Mapping[str, Hook]:
         return {"effect": self._effect}
 
     def world_closing(self, world: World) -> None:
         """Claimed-only effects are known only now; they collide with earlier effects in file order."""
-        claims = [(forward.line, run, forward) for run in world.runs for forward in run.forwards if forward.claimed]
-        known = self._worlds.pop(world, None) or _WorldKeys()
+        known = self._worlds.pop(world, None) or _Known()
+        claims = [(forward.line, run, forward) for run in world.runs for forward in run.claimed_forwards]
         for line, run, forward in sorted(claims, key=lambda claim: claim[0]):
             if forward.key is not None:
-                entry = known.keys.setdefault((forward.tenant, forward.key), _Key())
-                if not entry.forward:
-                    entry.forward = line
-                elif entry.forward < line:
-                    self._notes(run).doubt = _SAME_KEY
+                keys = known.keys.setdefault(forward.tenant, {})
+                met = keys.get(forward.key)
+                first = met.forward if isinstance(met, _FirstMet) else met
+                if first is not None and first.line < line:
+                    self._notes(run).same_key = True
                 else:
-                    entry.forward = line
+                    keys[forward.key] = forward
             self._same_intent(known, run, forward)
-            self._same_arguments(run, forward)
 
     def rule(self, run: Run) -> Outcome:
-        notes = self._runs.pop(run, None)
+        notes = self._runs.pop(run, None) if self._runs else None
         if notes is not None and notes.rulings:
             return list(notes.rulings.values())
         if run.open_calls:
-            return Standing("unobservable", _OPEN_CALL)
-        if notes is not None and notes.doubt is not None:
-            return Standing("unobservable", notes.doubt)
+            return _OPEN_CALL
+        if notes is not None and notes.same_key:
+            return _SAME_KEY
+        if len(run.forwards) > 1 and _is_ambiguous(run.forwards):
+            return _NO_INTENT
         return _HELD if run.has_effect or run.effectful else _VACUOUS
 
     def _effect(self, run: Run, line: int, record: Record) -> None:
-        outcome = record.outcome
-        if outcome != "applied" and outcome != "deduplicated":
+        applied = record.outcome == "applied"
+        if not applied and record.outcome != "deduplicated":
             return
-        applied = outcome == "applied" and record.caused_by is None
+        applied = applied and record.caused_by is None
         if record.compensates is not None:
-            first = run.world.undone.get(record.compensates, line)
-            if applied and first != line:
-                self._break(
-                    run,
-                    "duplicate-compensation",
-                    (first, line),
-                    f"effect `{record.compensates}` was undone twice: first on line {first}, and again by "
-                    f"{_called(record.tool)}",
-                )
+            if applied:
+                self._undone(run, line, record, effect_id=record.compensates)
             return
         known = self._worlds.get(run.world)
         if known is None:
-            known = self._worlds[run.world] = _WorldKeys()
+            known = self._worlds[run.world] = _Known()
+        forward = run.forwards[-1] if applied else None
         key = record.idempotency_key
         if key is not None:
             tenant = record.tenant if record.tenant is not None else run.tenant
-            scope = (tenant, key)
-            entry = known.keys.get(scope)
-            if entry is None:
-                known.keys[scope] = _Key(line, record.tool, record.args_digest, line if applied else 0)
+            keys = known.keys.get(tenant)
+            if keys is None:
+                keys = known.keys[tenant] = {}
+            met = keys.get(key)
+            if met is None:
+                keys[key] = forward or _FirstMet(line, record.tool, record.args_digest)
             else:
-                self._key_again(run, line, record, entry=entry, applied=applied)
-        if applied:
-            forward = run.forwards[-1]
+                self._key_again(run, line, record, met=met, forward=forward)
+        if forward is not None:
             self._same_intent(known, run, forward)
-            self._same_arguments(run, forward)
 
-    def _key_again(self, run: Run, line: int, record: Record, *, entry: _Key, applied: bool) -> None:
+    def _undone(self, run: Run, line: int, record: Record, *, effect_id: str) -> None:
+        first = run.world.undone[effect_id]
+        if first != line:
+            message = f"effect `{effect_id}` was undone on line {first}, and once more by {_called(record.tool)}"
+            self._break(run, "duplicate-compensation", (first, line), message)
+
+    def _key_again(
+        self, run: Run, line: int, record: Record, *, met: Forward | _FirstMet, forward: Forward | None
+    ) -> None:
         key, tool, digest = record.idempotency_key, record.tool, record.args_digest
-        if tool != entry.tool:
-            self._break(
-                run,
-                "key-reused",
-                (entry.line, line),
-                f"key `{key}` was used for {_called(tool)} after it had served {_called(entry.tool)}",
-            )
-        elif digest is not None and entry.args_digest is not None and digest != entry.args_digest:
-            self._break(
-                run,
-                "key-reused",
-                (entry.line, line),
-                f"key `{key}` was used again for {_called(tool)} with other arguments ({digest} after "
-                f"{entry.args_digest})",
-            )
-        if applied:
-            if entry.forward:
-                self._break(
-                    run,
-                    "duplicate-key",
-                    (entry.forward, line),
-                    f"{_called(tool)} took effect a second time under one idempotency key `{key}`",
-                )
-            else:
-                entry.forward = line
+        if tool != met.tool:
+            message = f"key `{key}` was used for {_called(tool)} after it had served {_called(met.tool)}"
+            self._break(run, "key-reused", (met.line, line), message)
+        elif digest is not None and met.args_digest is not None and digest != met.args_digest:
+            message = f"key `{key}` was used again for {_called(tool)}, with other arguments than on line {met.line}"
+            self._break(run, "key-reused", (met.line, line), message)
+        if forward is None:
+            return
+        first = met.forward if isinstance(met, _FirstMet) else met
+        if first is not None:
+            message = f"{forward.describe()} took effect although key `{key}` had taken effect on line {first.line}"
+            self._break(run, "duplicate-key", (first.line, line), message)
+        elif isinstance(met, _FirstMet):
+            met.forward = forward
 
-    def _same_intent(self, known: _WorldKeys, run: Run, forward: Forward) -> None:
+    def _same_intent(self, known: _Known, run: Run, forward: Forward) -> None:
         if forward.intent_id is None:
             return
         digest = forward.intent_digest if forward.intent_digest is not None else forward.args_digest
         intent = (forward.tenant, forward.intent_id, forward.tool, digest)
-        seen = known.intents.get(intent)
-        line, key = forward.line, forward.key
-        if seen is None:
-            known.intents[intent] = _IntentSeen(line, key)
+        seen = known.intents.setdefault(intent, forward)
+        if seen is forward:
             return
-        if key is None or seen.key is None or key != seen.key:
-            first = seen.line
-            if not seen.other:
-                seen.other = line
-        else:
-            first = seen.other
-        if first:
-            keys = "without a common key" if key is None else f"under another key (`{key}`)"
-            self._break(
-                run,
-                "duplicate-intent",
-                (first, line),
-                f"{forward.describe()} took effect a second time for one intent `{forward.intent_id}`, {keys}",
-            )
-
-    def _same_arguments(self, run: Run, forward: Forward) -> None:
-        """Whether an equal effect of the run cannot be told apart from a repeat."""
-        notes = self._notes(run)
-        if notes.doubt is not None:
-            return
-        arguments = (forward.tenant, forward.tool, forward.args_digest)
-        seen = notes.arguments.get(arguments)
         key = forward.key
-        if seen is None:
-            seen = notes.arguments[arguments] = _Ambiguity(set(), set())
+        if key is None or key != seen.key:
+            first = seen.line
+            known.second_keys.setdefault(intent, forward.line)
         else:
-            rivals = seen.keys if forward.intent_id is None else seen.keys_without_intent
-            if rivals and (key is None or len(rivals) > 1 or key not in rivals):
-                notes.doubt = _NO_INTENT
-        seen.keys.add(key)
-        if forward.intent_id is None:
-            seen.keys_without_intent.add(key)
+            first = known.second_keys.get(intent, 0)
+        if first:
+            keys = "without a key" if key is None else f"now under key `{key}`"
+            message = f"{forward.describe()} took effect again for one intent `{forward.intent_id}`, {keys}"
+            self._break(run, "duplicate-intent", (first, forward.line), message)
 
-    def _notes(self, run: Run) -> _RunNotes:
+    def _notes(self, run: Run) -> _Notes:
         notes = self._runs.get(run)
         if notes is None:
-            notes = self._runs[run] = _RunNotes()
+            notes = self._runs[run] = _Notes()
         return notes
 
-    def _break(self, run: Run, reason: str, lines: tuple[int, ...], message: str) -> None:
+    def _break(self, run: Run, reason: str, lines: tuple[int, int], message: str) -> None:
+        """Keeps the proof with the smallest breaking line: claims come later than what the service told."""
         rulings = self._notes(run).rulings
         known = rulings.get(reason)
-        if known is None or max(lines) < max(known.lines):
+        if known is None or lines[-1] < known.lines[-1]:
             rulings[reason] = Ruling(reason, lines, message)
+
+
+def _is_ambiguous(forwards: list[Forward]) -> bool:
+    """Whether an effect equals an earlier one of its run but for the key, and one of the two has no intent id."""
+    if all(forward.intent_id is not None for forward in forwards):
+        return False
+    seen: dict[tuple[str | None, str | None, str | None], tuple[set[str | None], set[str | None]]] = {}
+    for forward in forwards:
+        arguments = (forward.tenant, forward.tool, forward.args_digest)
+        keys, keys_without_intent = seen.setdefault(arguments, (set(), set()))
+        key = forward.key
+        rivals = keys if forward.intent_id is None else keys_without_intent
+        if rivals and (key is None or len(rivals) > 1 or key not in rivals):
+            return True
+        keys.add(key)
+        if forward.intent_id is None:
+            keys_without_intent.add(key)
+    return False
 
 
 def _called(tool: str | None) -> str:
