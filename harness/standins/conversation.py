@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from traces.digest import canonical
@@ -86,7 +87,7 @@ def failures(said: Message, following: Sequence[Message]) -> tuple[bool, ...]:
 def _turns_of(messages: Sequence[Message]) -> Iterator[tuple[Message, tuple[bool, ...]]]:
     """Each assistant message and which of its calls failed."""
     starts = [n for n, message in enumerate(messages) if message.role == "assistant"]
-    for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
+    for start, end in pairwise([*starts, len(messages)]):
         yield messages[start], failures(messages[start], messages[start + 1 : end])
 
 

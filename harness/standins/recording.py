@@ -56,6 +56,9 @@ class Recordings:
     def __init__(self) -> None:
         self._held: weakref.WeakValueDictionary[tuple[str, int, int, str], Recording] = weakref.WeakValueDictionary()
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def get(self, path: str, registry: dict[str, Any]) -> Recording:
         """The recording of a trace file under a registry; raises what `read_trace` and `registry_from` raise."""
         seen = Path(path).stat()
