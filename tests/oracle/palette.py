@@ -142,5 +142,5 @@ def limits(rng: Random, p: Palette) -> Fields | None:
     ]
     chosen: Fields = {name: rng.choice(values) for name, values in options if rng.random() < p.limited}
     if rng.random() < p.limited:
-        chosen["group_concurrency"] = {g: rng.randint(0, 3) for g in ("g", "h") if rng.random() < 0.7}
+        chosen["group_concurrency"] = {g: rng.choice((0, 1, 2, 3, None)) for g in ("g", "h") if rng.random() < 0.7}
     return chosen

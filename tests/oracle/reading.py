@@ -222,8 +222,7 @@ class History:
                 if attempt is not None and x.record.attempt_id == attempt
             ]
             finish = next((x for x in same if x.kind == "tool_call_finished"), None)
-            # A call stands in the queue before it starts; what comes after the start queues nothing.
-            queue = next((x for x in same if x.kind == "tool_call_queued" and x.number < start.number), None)
+            queue = next((x for x in same if x.kind == "tool_call_queued"), None)
             yield Call(start, finish, queue)
 
     def _ground_truth(self) -> Iterator[Effect]:
@@ -310,7 +309,10 @@ def _kind_read(line: Line, of_run: list[Line]) -> str:
     same = [x for x in before if x.record.attempt_id == attempt]
     if line.kind in ("tool_call_started", "tool_call_queued"):
         # "Of several starts or queue records of one `attempt_id` the first counts"
-        return UNCOUNTED if any(x.kind == line.kind for x in same) else line.kind
+        again = any(x.kind == line.kind for x in same)
+        # A call stands in the queue before it starts: a queue record after the start queues nothing.
+        late = line.kind == "tool_call_queued" and any(x.kind == "tool_call_started" for x in same)
+        return UNCOUNTED if again or late else line.kind
     if line.kind == "tool_call_finished":
         # "of finishes the first after the start"
         start = next((x for x in same if x.kind == "tool_call_started"), None)
