@@ -9,8 +9,8 @@ from harness.digest import history_digest
 from harness.playing import Played
 from harness.results import Block
 from reports.findings import find
-from reports.mechanisms.catalogue import detect
-from reports.results import Activation, Bound, FaultUse, Finding, Ruling, RunResult
+from reports.mechanisms.catalogue import detect, tally
+from reports.results import Bound, FaultUse, Finding, Ruling, RunResult
 
 if TYPE_CHECKING:
     from harness.runner import RunOptions
@@ -30,6 +30,7 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
         for v in block.verdicts.get(plan.run_id, ())
     ]
     violated = any(ruling.verdict == "violated" for ruling in rulings)
+    harness_error = played.harness_error or block.error
     return RunResult(
         run_id=plan.run_id,
         number=int(scenario.number) if scenario.number.isdigit() else scenario.number,
@@ -43,7 +44,7 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
         world=plan.world,
         sets=list(scenario.sets),
         status=played.words.status,
-        ordinary_failure=not violated and played.harness_error is None and played.words.status not in GOOD_ENDS,
+        ordinary_failure=not violated and harness_error is None and played.words.status not in GOOD_ENDS,
         verdicts=rulings,
         faults=[
             FaultUse(
@@ -55,20 +56,29 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
             )
             for fault, data in zip(scenario.faults, scenario.fault_data, strict=True)
         ],
-        harness_error=played.harness_error,
-        undecided=_undecided(played),
+        harness_error=harness_error,
+        undecided=None if harness_error else _undecided(played),
         lines=(block.first, block.last),
         digest=history_digest(record for _, record in own),
         replay=replay_command(played, options),
         wall_s=round(played.wall_s, 4),
         agent_s=round(played.agent_s, 4),
         harness_s=round(max(0.0, played.wall_s - played.agent_s), 4),
-        activations=_activations(own, options),
+        activations=tally(detect(block.records, run_id=plan.run_id, registry=options.registry)),
         expect={
             name: Bound(min=bound.least, max=bound.most, rare=bound.rare)
             for name, bound in scenario.mechanisms.items()
         },
-        findings=[*find(own, registry=options.registry), *_own_findings(played)],
+        findings=[
+            *find(
+                block.records,
+                run_id=plan.run_id,
+                registry=options.registry,
+                egress=map(str, played.flows.get("egress", ())),
+                orphans=played.orphans,
+            ),
+            *_own_findings(played),
+        ],
         started=played.started,
     )
 
@@ -84,49 +94,14 @@ def replay_command(played: Played, options: RunOptions) -> str:
 
 
 def _undecided(played: Played) -> str | None:
-    if played.harness_error is not None:
-        return None
     if played.traffic == 0:
         return "no traffic of the agent was seen: it never reached the proxy"
     return None
 
 
-def _activations(own: list[tuple[int, object]], options: RunOptions) -> dict[str, Activation]:
-    counted: dict[str, Activation] = {}
-    for seen in detect(own, registry=options.registry):  # type: ignore[arg-type]
-        before = counted.get(seen.mechanism, Activation())
-        tools = dict(before.by_tool)
-        if seen.tool is not None:
-            opportunities, acted = tools.get(seen.tool, (0, 0))
-            tools[seen.tool] = (opportunities + 1, acted + seen.acted)
-        counted[seen.mechanism] = Activation(
-            opportunities=before.opportunities + 1,
-            activations=before.activations + seen.acted,
-            by_tool=tools,
-        )
-    return counted
-
-
 def _own_findings(played: Played) -> list[Finding]:
     """What only the harness saw."""
     findings = []
-    if played.orphans:
-        names = ", ".join(str(orphan.get("cmd") or orphan.get("pid")) for orphan in played.orphans)
-        findings.append(
-            Finding(
-                code="orphan-process",
-                fact=f"still alive when the agent had ended: {names}",
-                advice="end children (and theirs) before the agent ends; what lives on may act again",
-            )
-        )
-    if hosts := played.flows.get("egress"):
-        findings.append(
-            Finding(
-                code="egress",
-                fact=f"asked for hosts that nobody declared: {', '.join(map(str, hosts))}",
-                advice="declare the host in tools.yaml, or switch off what calls it (telemetry, update checks)",
-            )
-        )
     if played.words.unreadable:
         findings.append(
             Finding(

@@ -97,7 +97,12 @@ class _Run:
         (self.folder / "state").mkdir(parents=True, exist_ok=True)
         self.events = stage.listen(plan.run_id)
         doors.callback(stage.listeners.pop, plan.run_id, None)
-        common = {"run_id": plan.run_id, "intent_id": plan.intent_id, "tenant": plan.tenant, "world": plan.world}
+        common: dict[str, Any] = {
+            "run_id": plan.run_id,
+            "intent_id": plan.intent_id,
+            "tenant": plan.tenant,
+            "world": plan.world,
+        }
         await stage.standins.ask(
             "open_run",
             **common,

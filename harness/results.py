@@ -29,6 +29,8 @@ class Block:
     last: int
     records: list[tuple[int, Record]]
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
+    error: str | None = None
+    """Why the verdicts are worth nothing: a judge that raised, or a history that we ourselves wrote wrongly."""
 
 
 class ResultWriter:
@@ -63,11 +65,12 @@ class ResultWriter:
         block = self._read_back(offset)
         self._lines = block.last + 1
         judge = Judge()
-        verdicts = [verdict for line, record in block.records for verdict in judge.feed(line, record)]
         by_run: dict[str, list[Verdict]] = defaultdict(list)
-        for verdict in (*verdicts, *judge.close()):
+        for verdict in (*judge.feed_all(block.records), *judge.close()):
             by_run[verdict.run_id].append(verdict)
         block.verdicts = dict(by_run)
+        complaints = [*judge.errors, *(f"line {line}: {text}" for line, text in judge.faults)]
+        block.error = f"the history could not be judged: {complaints[0]}" if complaints else None
         return block
 
     def write_result(self, result: RunResult) -> None:
