@@ -20,6 +20,7 @@ __all__ = [
     "events",
     "for_api",
     "for_path",
+    "json_bytes",
     "refragment",
     "reply_bytes",
     "turn_of",

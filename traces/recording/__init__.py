@@ -1,0 +1,1 @@
+"""How the bundled traces are made: stories told through the recorder (see `traces/recorded/README.md`)."""
