@@ -34,7 +34,7 @@ def run(env: Mapping[str, str], clock: Clock, decisions: Decisions = REFERENCE) 
 
 
 def main(decisions: Decisions = REFERENCE) -> int:
-    """Run the task of the environment; the last line of output is the outcome. Returns 1 only if it cannot be said."""
+    """Run the task of the environment and print its outcome as the last line. 1 only if that cannot be done."""
     outcome = run(os.environ, SystemClock(), decisions)
     try:
         sys.stdout.write(json.dumps(outcome.as_json()) + "\n")

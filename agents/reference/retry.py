@@ -1,4 +1,4 @@
-"""Whether and when to try again: class of the call, share of requests, full jitter, the server's word, the deadline."""
+"""Whether and when to try again: class of the call, share of requests, full jitter, the server's word, deadline."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 
 class Loss(Exception):
-    """No whole answer came. `sent` is false only where the request never left for sure; `begun` once a status came."""
+    """No whole answer came. `sent`: the request may have left; `begun`: a status came."""
 
     def __init__(self, kind: str, message: str, *, sent: bool, begun: bool = False) -> None:
         super().__init__(message)
