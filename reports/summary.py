@@ -97,6 +97,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[Doubt] = []
     errors: list[RunError] = []
 
+    def to_json(self) -> bytes:
+        """The answer of `run --json`, one line, in the order of the contract."""
+        return msgspec.json.encode(self)
+
     def headline(self) -> str:
         """The verdict in words: one sentence that a person reads first."""
         if self.exit_code == VIOLATED:
@@ -128,8 +132,19 @@ def worst(codes: Iterable[int]) -> int:
     return next((code for code in WORST_FIRST if code in found), HELD)
 
 
-def summarise(results: Results, *, seed: int | None = None, wall_s: float | None = None) -> Summary:
-    """What a result directory says as a whole; pure. `seed` and `wall_s` override what the runs themselves say."""
+def summarise(
+    results: Results,
+    *,
+    seed: int | None = None,
+    agent: str | None = None,
+    wall_s: float | None = None,
+    undecided_because: str | None = None,
+) -> Summary:
+    """What a result directory says as a whole; pure.
+
+    `seed`, `agent` and `wall_s` override what the runs themselves say; `undecided_because` is a reason why the
+    whole session is undecided that no run can know, such as an early stop.
+    """
     runs = sorted(results.runs, key=lambda run: (scenario_key(run.number), run.trace, run.tenant, run.run_id))
     violations = [_violation(run, ruling) for run in runs for ruling in run.violations()]
     errors = [
@@ -140,6 +155,8 @@ def summarise(results: Results, *, seed: int | None = None, wall_s: float | None
         if run.harness_error is not None
     ]
     undecided, warnings = _doubts(runs)
+    if undecided_because:
+        undecided.append(Doubt(what="session", why=undecided_because))
     armed = [fault for run in runs for fault in run.faults if fault.armed]
     codes = [HELD]
     codes += [VIOLATED] if violations else []
@@ -148,7 +165,7 @@ def summarise(results: Results, *, seed: int | None = None, wall_s: float | None
     seeds = [run.seed for run in runs if run.seed is not None]
     return Summary(
         seed=seed if seed is not None else (seeds[0] if seeds else None),
-        agent=", ".join(sorted({run.agent for run in runs if run.agent})),
+        agent=agent if agent is not None else ", ".join(sorted({run.agent for run in runs if run.agent})),
         runs=len(runs),
         scenarios=len({str(run.number) for run in runs}),
         traces=len({run.trace for run in runs}),
