@@ -1,0 +1,139 @@
+"""Scenarios are joined with traces before anything is started; what cannot strike is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError
+from harness.inputs import load_tools, load_traces
+from harness.planning import Selection, TraceFile, check_sites, choose, misfits, plan_runs, unmatched
+from harness.scenario import Scenario, load_scenario, load_scenarios
+from harness.settings import Settings
+from traces.registry import Registry
+
+TOOLS = load_tools(Settings().tools).registry
+TRACES = load_traces(Settings().traces, TOOLS)
+BY_NAME = {trace.name: trace for trace in TRACES}
+
+
+def scenario(faults: str, *, number: int = 150, more: str = "") -> Scenario:
+    """A scenario with those faults, in flow style."""
+    text = f"number: {number}\nversion: 1\ntitle: t\nsets: [mine]\nfaults: [{faults}]\n{more}"
+    return load_scenario(Path(f"{number}-t.yaml"), text)
+
+
+def plan(scenarios: Sequence[Scenario], *, traces: Sequence[TraceFile] = TRACES, **selection: object) -> list[str]:
+    """The ids of the runs that are planned."""
+    chosen = Selection(**selection)  # type: ignore[arg-type]
+    planned = plan_runs(scenarios, traces, TOOLS, chosen)
+    return [run.run_id for world in planned.worlds for run in world.runs]
+
+
+def test_all_traces_that_have_the_site() -> None:
+    """Without a list of traces, a scenario runs on every trace in which each of its faults can strike."""
+    runs = plan([scenario("{kind: hang, at: {tool: refund}}")])
+    assert "150-refund" in runs
+    assert "150-order-small" in runs, "a refund can be called there: it undoes the charge"
+    assert "150-question-read-only" not in runs
+
+
+def test_a_call_that_never_comes() -> None:
+    """The second charge exists only where the recording charges twice."""
+    assert plan([scenario("{kind: hang, at: {tool: charge, call: 2}}")]) == [
+        "150-order-declined",
+        "150-order-gift-twins",
+    ]
+
+
+def test_a_cut_needs_a_place() -> None:
+    """A fault of the model's words fits only where the recorded words give it a hold."""
+    cut = scenario("{kind: cut-stream, at: {model: 1}, with: {inside: number}}")
+    assert misfits(cut, BY_NAME["order-small"]), "its first call takes no number"
+    assert not misfits(scenario("{kind: cut-stream, at: {model: 1}, with: {inside: string}}"), BY_NAME["order-small"])
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ("{kind: hang, at: {tool: chrage}}", "did you mean `charge`?"),
+        ("{kind: hang, at: {group: paymnets}}", "did you mean `payments`?"),
+    ],
+)
+def test_misspelt_sites(faults: str, words: str) -> None:
+    """A misspelt tool or group is refused with file, line and a suggestion."""
+    (complaint,) = check_sites(scenario(faults), TRACES, TOOLS)
+    assert complaint.startswith("150-t.yaml:5: ")
+    assert complaint.endswith(words)
+
+
+def test_a_named_trace_without_the_site() -> None:
+    """A trace that is named outright and cannot be struck is a mistake, not a shorter list."""
+    wrong = scenario("{kind: hang, at: {tool: charge}}", more="traces: [question-read-only, order-small]\n")
+    assert "can strike nothing there" in check_sites(wrong, TRACES, TOOLS)[0]
+
+
+def test_nothing_to_strike_at_all() -> None:
+    """A scenario that fits no trace is named with the reason."""
+    complaint = unmatched(scenario("{kind: hang, at: {tool: charge, call: 9}}"), TRACES)
+    assert complaint is not None
+    assert "150 can strike in no trace" in complaint
+
+
+def test_unknown_names_on_the_command_line() -> None:
+    """Numbers, sets and traces that do not exist are refused."""
+    known = [scenario("{kind: hang, at: {tool: charge}}")]
+    for selection, words in (
+        ({"numbers": ("151",)}, "there is no scenario 151"),
+        ({"sets": ("mien",)}, "did you mean `mine`?"),
+        ({"traces": ("order-smal",)}, "did you mean `order-small`?"),
+    ):
+        with pytest.raises(InputError) as refused:
+            plan(known, **selection)
+        assert any(words in text for text in refused.value.faults)
+
+
+def test_shards_are_a_partition() -> None:
+    """The shards together are the whole, and no run is in two of them."""
+    all_scenarios = load_scenarios(list(Settings().scenarios))
+    whole = plan(all_scenarios, sets=("ci",))
+    parts = [plan(all_scenarios, sets=("ci",), shard=(part, 3)) for part in (1, 2, 3)]
+    assert sorted(run for part in parts for run in part) == sorted(whole)
+
+
+def test_combinations_are_named_and_repeatable() -> None:
+    """`--combine` gives runs named by their numbers, the same for the same seed."""
+    all_scenarios = load_scenarios(list(Settings().scenarios))
+    first, skipped = choose(all_scenarios, Selection(sets=("ci",), combine=2, sample=10, seed=3))
+    again, _ = choose(all_scenarios, Selection(sets=("ci",), combine=2, sample=10, seed=3))
+    other, _ = choose(all_scenarios, Selection(sets=("ci",), combine=2, sample=10, seed=4))
+    assert [s.number for s in first] == [s.number for s in again] != [s.number for s in other]
+    assert len(first) == 10
+    assert skipped >= 0
+    (named,), _ = choose(all_scenarios, Selection(numbers=("101+204+401",)))
+    assert named.number == "101+204+401"
+    assert named.kinds == ("latency", "executed-but-failed", "kill")
+
+
+def test_shadowing_combinations_are_refused() -> None:
+    """Scenarios of which one hides the other cannot be joined by hand."""
+    all_scenarios = load_scenarios(list(Settings().scenarios))
+    with pytest.raises(InputError, match="shadow"):
+        choose(all_scenarios, Selection(numbers=("204+407",)))
+
+
+def test_repeats_have_the_same_ids() -> None:
+    """Run and intent ids are the same in every repeat, and differ between runs."""
+    planned = plan_runs([scenario("{kind: hang, at: {tool: charge}}")], TRACES, TOOLS, Selection())
+    again = plan_runs([scenario("{kind: hang, at: {tool: charge}}")], TRACES, TOOLS, Selection())
+    ids = [(run.run_id, run.intent_id) for world in planned.worlds for run in world.runs]
+    assert ids == [(run.run_id, run.intent_id) for world in again.worlds for run in world.runs]
+    assert len(set(ids)) == len(ids)
+
+
+def test_registry_type() -> None:
+    """The bundled registry knows every tool that the bundled traces call."""
+    assert isinstance(TOOLS, Registry)
+    assert {tool for trace in TRACES for tool in trace.tool_calls} <= set(TOOLS.tools)
