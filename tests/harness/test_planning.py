@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import InputError
 from harness.inputs import load_tools, load_traces
-from harness.planning import Selection, TraceFile, check_sites, choose, misfits, plan_runs, unmatched
+from harness.planning import Selection, check_sites, choose, misfits, plan_runs, unmatched
 from harness.scenario import Scenario, load_scenario, load_scenarios
 from harness.settings import Settings
 from traces.registry import Registry
@@ -25,10 +25,10 @@ def scenario(faults: str, *, number: int = 150, more: str = "") -> Scenario:
     return load_scenario(Path(f"{number}-t.yaml"), text)
 
 
-def plan(scenarios: Sequence[Scenario], *, traces: Sequence[TraceFile] = TRACES, **selection: object) -> list[str]:
+def plan(scenarios: Sequence[Scenario], **selection: object) -> list[str]:
     """The ids of the runs that are planned."""
     chosen = Selection(**selection)  # type: ignore[arg-type]
-    planned = plan_runs(scenarios, traces, TOOLS, chosen)
+    planned = plan_runs(scenarios, TRACES, TOOLS, chosen)
     return [run.run_id for world in planned.worlds for run in world.runs]
 
 
