@@ -161,7 +161,7 @@ print(json.dumps([name for name in {SHIPPED!r} if importlib.util.find_spec(name)
 def test_main_job_runs_from_elsewhere(installed: Path, elsewhere: Path) -> None:
     """The installed command plays a bundled scenario in a foreign folder and leaves all the files of a result."""
     command = [
-        installed / "stormproof",
+        str(installed / "stormproof"),
         "run",
         "--scenario",
         "101",
