@@ -137,7 +137,7 @@ class Budgets(Invariant):
             notes.reset = Ruling(
                 "deadline-reset",
                 (earliest[1], line),
-                f"scope `{scope}` was given {instant - earliest[0]:.3g} s more than line {earliest[1]} had left it",
+                f"the deadline of scope `{scope}` is {instant - earliest[0]:.3f} s later than at an earlier call",
             )
         limits = run.limits
         if limits.wall_clock_s is None or run.start_line <= 0 or notes.late_recovering is not None:
@@ -147,7 +147,7 @@ class Budgets(Invariant):
             ruling = Ruling(
                 "deadline-reset",
                 (run.start_line, line),
-                f"this call's deadline lies {instant - end + _grace(run):.3g} s after the end of the run's own time",
+                f"the deadline of scope `{scope}` is {instant - end + _grace(run):.3f} s past the run's own time",
             )
             notes.late = notes.late or ruling
             if instant > end + (limits.recovery_s or 0.0) + TOLERANCE:

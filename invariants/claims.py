@@ -29,7 +29,7 @@ def finish_claim(claim: Forward, line: int, record: Record) -> None:
         claim.intent_digest = record.intent_digest
     outcome = record.outcome
     if outcome == "ok":
-        claim.line = line
+        claim.line, claim.t = line, record.t
         claim.fate = "applied"
     elif outcome not in _NOBODY_KNOWS and not (
         outcome == "error" and record.error is not None and record.error.may_have_taken_effect

@@ -31,6 +31,7 @@ class Forward(msgspec.Struct, eq=False, gc=False):
     """
 
     line: int
+    t: float
     tool: str | None
     tenant: str | None
     step: int | None

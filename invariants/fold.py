@@ -46,7 +46,7 @@ class Fold:
         self.order: dict[str, int] = {}
         """Every run met so far, also of finished worlds, with its place by first appearance."""
         self.worlds: dict[str, World] = {}
-        self._finished_worlds: dict[str, int] = {}
+        self._finished_worlds: set[str] = set()
         self._runs: dict[str, Run] = {}
         self._default_limits = default_limits
         self._on_hook_error = on_hook_error
@@ -103,7 +103,7 @@ class Fold:
         run = self._runs.get(record.run_id)
         if kind in _SPECIAL:
             if kind == "world_finished":
-                return self._finish_world(line, record.world or "")
+                return self._finish_world(record.world or "")
             if run is not None:
                 if not self._started_again(run, line, record):
                     return None
@@ -157,10 +157,7 @@ class Fold:
         if record.run_id in self.order:
             self.faults.append((line, f"run `{record.run_id}` goes on after a world_finished promised it would not"))
         elif name in self._finished_worlds:
-            finished = self._finished_worlds[name]
-            self.faults.append(
-                (line, f"a record of world `{name}` after its world_finished (line {finished}), which must be last")
-            )
+            self.faults.append((line, f"a record of world `{name}` after its world_finished, which is its last"))
         run = self._new_run(record.run_id, self._world_of(name), t=record.t)
         if starts:
             run.start_line, run.start_t = line, record.t
@@ -212,8 +209,8 @@ class Fold:
             )
         )
 
-    def _finish_world(self, line: int, name: str) -> World | None:
-        self._finished_worlds[name] = line
+    def _finish_world(self, name: str) -> World | None:
+        self._finished_worlds.add(name)
         world = self.worlds.pop(name, None)
         if world is not None:
             for run in world.runs:
@@ -249,6 +246,7 @@ class Fold:
             if tool is None or tool not in run.world.observed:
                 claim = Forward(
                     0,
+                    0.0,
                     tool,
                     record.tenant,
                     record.step,
@@ -298,6 +296,7 @@ class Fold:
                 run.forwards.append(
                     Forward(
                         line,
+                        record.t,
                         record.tool,
                         record.tenant if record.tenant is not None else run.tenant,
                         record.step,

@@ -111,8 +111,8 @@ def _out_of_order(undone: list[_Undone]) -> Ruling | None:
     return Ruling(
         "out-of-order",
         (earlier.starts, later.finished),
-        f"{earlier.forward.describe()} came before {later.forward.describe()}, but its undoing began (line "
-        f"{earlier.starts}) before that of {later.forward.describe()} was finished",
+        f"{earlier.forward.describe()} was done before {later.forward.describe()}, but undoing it began before the "
+        f"later one was undone",
     )
 
 
@@ -132,5 +132,5 @@ def _forward_during_compensation(run: Run, undone: list[_Undone]) -> Ruling | No
     return Ruling(
         "forward-during-compensation",
         (began, first),
-        f"{forward.describe()} was started after the run had begun to undo (line {began})",
+        f"{forward.describe()} was started when the run had begun to undo",
     )

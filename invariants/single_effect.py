@@ -39,8 +39,8 @@ class _Known(msgspec.Struct, eq=False):
     """By tenant and idempotency key."""
     intents: dict[_Intent, Forward] = {}
     """First forward effect of each intent."""
-    second_keys: dict[_Intent, int] = {}
-    """Line of the first forward effect of an intent whose key is another than that of the intent's first one."""
+    second_keys: dict[_Intent, Forward] = {}
+    """First forward effect of an intent whose key is another than that of the intent's first one, or missing."""
 
 
 class _Notes(msgspec.Struct, eq=False):
@@ -119,7 +119,7 @@ class SingleEffect(Invariant):
     def _undone(self, run: Run, line: int, record: Record, *, effect_id: str) -> None:
         first = run.world.undone[effect_id]
         if first != line:
-            message = f"effect `{effect_id}` was undone on line {first}, and once more by {_called(record.tool)}"
+            message = f"effect `{effect_id}` was undone a second time, by {_called(record.tool)}"
             self._break(run, "duplicate-compensation", (first, line), message)
 
     def _key_again(
@@ -130,13 +130,13 @@ class SingleEffect(Invariant):
             message = f"key `{key}` was used for {_called(tool)} after it had served {_called(met.tool)}"
             self._break(run, "key-reused", (met.line, line), message)
         elif digest is not None and met.args_digest is not None and digest != met.args_digest:
-            message = f"key `{key}` was used again for {_called(tool)}, with other arguments than on line {met.line}"
+            message = f"key `{key}` was used again for {_called(tool)}, with other arguments than before"
             self._break(run, "key-reused", (met.line, line), message)
         if forward is None:
             return
         first = met.forward if isinstance(met, _FirstMet) else met
         if first is not None:
-            message = f"{forward.describe()} took effect although key `{key}` had taken effect on line {first.line}"
+            message = f"{_twice(first, forward)} under one key `{key}`"
             self._break(run, "duplicate-key", (first.line, line), message)
         elif isinstance(met, _FirstMet):
             met.forward = forward
@@ -149,16 +149,15 @@ class SingleEffect(Invariant):
         seen = known.intents.setdefault(intent, forward)
         if seen is forward:
             return
-        key = forward.key
-        if key is None or key != seen.key:
-            first = seen.line
-            known.second_keys.setdefault(intent, forward.line)
+        first: Forward | None = seen
+        if forward.key is None or forward.key != seen.key:
+            known.second_keys.setdefault(intent, forward)
         else:
-            first = known.second_keys.get(intent, 0)
-        if first:
-            keys = "without a key" if key is None else f"now under key `{key}`"
-            message = f"{forward.describe()} took effect again for one intent `{forward.intent_id}`, {keys}"
-            self._break(run, "duplicate-intent", (first, forward.line), message)
+            first = known.second_keys.get(intent)
+        if first is not None:
+            keys = f"first with key {_quoted(first.key)}, then with {_quoted(forward.key)}"
+            message = f"{_twice(first, forward)} for one intent `{forward.intent_id}`, {keys}"
+            self._break(run, "duplicate-intent", (first.line, forward.line), message)
 
     def _notes(self, run: Run) -> _Notes:
         notes = self._runs.get(run)
@@ -194,3 +193,11 @@ def _is_ambiguous(forwards: list[Forward]) -> bool:
 
 def _called(tool: str | None) -> str:
     return f"`{tool}`" if tool is not None else "a call without tool name"
+
+
+def _quoted(key: str | None) -> str:
+    return f"`{key}`" if key is not None else "none"
+
+
+def _twice(first: Forward, second: Forward) -> str:
+    return f"{second.describe()} took effect a second time, {second.t - first.t:.3f} s after the first,"

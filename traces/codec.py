@@ -44,12 +44,14 @@ _WORDS = {
 class MalformedLine(ValueError):
     """A line that is no record of contract section 3.
 
-    `faults` says each thing that is wrong and what would be right. `run_id` and `record_type` are what the line
-    says of itself where that much could be read: a reader that goes on needs them to judge later lines fairly.
+    `faults` says each thing that is wrong and what would be right; `line` is set by who knows it. `run_id` and
+    `record_type` are what the line says of itself where that much could be read: a reader that goes on needs them
+    to judge later lines fairly.
     """
 
     def __init__(self, faults: Iterable[str], *, run_id: str | None = None, record_type: str | None = None):
         self.faults = tuple(faults)
+        self.line = 0
         self.run_id = run_id
         self.record_type = record_type
         super().__init__("; ".join(self.faults))
@@ -85,13 +87,14 @@ def decode(line: bytes) -> Record:
 class Reader:
     """Reads one stream of history lines in batches; a fault is noted and the reading goes on.
 
-    `faults`: MalformedLine by line number. `warnings`: (line number, sentence) for an unterminated last line that
-    was set aside. `lines`: how many lines were there, blank ones included. `records`: how many were decoded.
+    `faults`: the malformed lines not taken yet, each knowing its number. `warnings`: (line number, sentence) for an
+    unterminated last line that was set aside. `lines`: how many lines were there, blank ones included. `records`:
+    how many were decoded.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self.faults: list[tuple[int, MalformedLine]] = []
+        self.faults: list[MalformedLine] = []
         self.warnings: list[tuple[int, str]] = []
         self.lines = 0
         self.records = 0
@@ -107,6 +110,11 @@ class Reader:
         """(line number, record) pairs in file order."""
         for numbers, records in self.batches():
             yield from zip(numbers, records, strict=True)
+
+    def take_faults(self) -> list[MalformedLine]:
+        """The faults found since this was last asked."""
+        taken, self.faults = self.faults, []
+        return taken
 
     def _next_block(self) -> bytes:
         block = self._stream.read(_BLOCK)
@@ -160,7 +168,8 @@ class Reader:
         try:
             record = decode(raw)
         except MalformedLine as error:
-            self.faults.append((self.lines, error))
+            error.line = self.lines
+            self.faults.append(error)
         else:
             numbers.append(self.lines)
             records.append(record)
@@ -176,7 +185,7 @@ def read_history(path: Path) -> list[tuple[int, Record]]:
         reader = Reader(stream)
         records = list(reader)
     if reader.faults:
-        raise HistoryError((line, str(fault)) for line, fault in reader.faults)
+        raise HistoryError((fault.line, str(fault)) for fault in reader.faults)
     return records
 
 
