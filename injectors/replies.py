@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from injectors.moment import Moment, Reply, Request
@@ -71,3 +72,11 @@ def _stream(provider: Provider, turn: Turn, head: dict[str, Any], *, usage: bool
 
 def _model_and_id(head: dict[str, Any]) -> tuple[str, str]:
     return str(head.get("model", "")), str(head.get("id", ""))
+
+
+def reason_of(status: int) -> str:
+    """The usual phrase for a status, such as `Service Unavailable`."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"

@@ -80,7 +80,7 @@ class Site:
 def site_from(at: Any) -> Site:
     """Read the `at` of a fault: `{tool: charge, call: 1, attempt: 1}`, `{group: payments}`, `{model: true}`.
 
-    `{model: 2}` is short for the second call of the model; `call` may be `all`. Raises `SiteError` with every mistake.
+    `{model: 2}` is short for the second call of the model; `call` may be `all`. Raises `SiteError` with all mistakes.
     """
     if not isinstance(at, Mapping):
         raise SiteError([f"`at` has to name a site such as {{tool: charge, call: 1}}, not {at!r}"])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import ClassVar
 
 from injectors.core import Action, Aftermath, Fault, Moment, Point, Reply, Respond, choice, integer
-from injectors.replies import error_reply, html_reply
+from injectors.replies import error_reply, html_reply, reason_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +37,3 @@ class Status(Fault):
         if self.retry_after_s is None:
             return reply
         return Reply(reply.status, (*reply.headers, ("retry-after", str(self.retry_after_s))), reply.body)
-
-
-def reason_of(status: int) -> str:
-    """The usual phrase for a status, such as `Service Unavailable`."""
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"

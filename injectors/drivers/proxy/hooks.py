@@ -1,0 +1,271 @@
+"""The hooks of the proxy: which run a connection belongs to, where a request goes, when its ends are reached."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+from mitmproxy.connection import Client
+from mitmproxy.http import HTTPFlow
+from mitmproxy.proxy.layer import NextLayer
+from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
+from mitmproxy.proxy.server import ConnectionHandler
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from injectors.core import Reply, Request
+from injectors.drivers.proxy.crossing import Crossing, forward, response
+from injectors.drivers.proxy.engine import Engine
+from injectors.drivers.proxy.guard import guarded
+from injectors.drivers.proxy.run import DriverError, Run, first_of
+from injectors.drivers.proxy.sockets import kill
+from injectors.routing import route
+
+_HERE = frozenset({"127.0.0.1", "localhost", "::1"})
+_CROSSING = "stormproof"
+
+
+class Hooks:
+    """The addon. `runs` holds the open runs by port; mitmproxy calls the rest."""
+
+    name = "stormproof"
+
+    def __init__(self) -> None:
+        self.runs: dict[int, Run] = {}
+        self.engine: Engine | None = None
+        self._gone: dict[str, asyncio.Event] = {}
+        self._sending: dict[str, tuple[Run, str]] = {}
+        self._kills: dict[str, asyncio.Future[None]] = {}
+
+    # ------------------------------------------------------------------------------------------ connections
+
+    @guarded
+    def next_layer(self, data: NextLayer) -> None:
+        # Plain HTTP and nothing else: guessing protocols, as mitmproxy would, lets bytes through uninspected.
+        data.layer = HttpLayer(data.context, HTTPMode.regular)
+
+    @guarded
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        run = self._run_of(data.client)
+        known = {(up.host, up.port) for up in run.upstreams.values()} if run else set()
+        if data.server.address is None or data.server.address[:2] not in known:
+            data.server.error = "only the stand-ins of a run can be reached"
+            raise DriverError(f"a connection to {data.server.address} was about to be opened")
+
+    @guarded
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """Watch what is really written upstream: a request whose agent has left in time is never sent."""
+        handler, client_id = self._engine.handler(data.client.id), data.client.id
+        writer = handler.transports[data.server].writer if handler else None
+        if not isinstance(writer, asyncio.StreamWriter):
+            raise DriverError("the upstream connection has no writer to watch")
+        write = writer.write
+
+        def watched(data: bytes) -> None:
+            under_way = self._sending.pop(client_id, None)
+            if under_way is not None:
+                run, wire = under_way
+                run.sent.append(wire)
+            write(data)
+
+        writer.write = watched  # type: ignore[method-assign,assignment]
+
+    @guarded
+    def client_disconnected(self, client: Client) -> None:
+        self._sending.pop(client.id, None)
+        gone = self._gone.pop(client.id, None)
+        if gone is not None:
+            gone.set()
+
+    @guarded
+    def http_connect(self, flow: HTTPFlow) -> None:
+        run = self._run_of(flow.client_conn)
+        if run is None:
+            kill(flow)
+        else:
+            self._refuse_host(flow, run)
+
+    # ---------------------------------------------------------------------------------------------- requests
+
+    @guarded
+    def request(self, flow: HTTPFlow) -> Awaitable[None] | None:
+        run = self._run_of(flow.client_conn)
+        if run is None or run.closing.is_set():
+            kill(flow)
+            return None
+        if run.killing is not None:
+            return self._hold(flow, run.killing)
+        request = flow.request
+        if request.data.host not in _HERE or request.data.port != run.port:
+            self._refuse_host(flow, run)
+            return None
+        way = route(request.method, request.path, run.registry)
+        if way.target == "nowhere":
+            run.unroutable[f"{request.method} {way.path.partition('?')[0]}"] = None
+            _refuse(flow, 404, "unknown_endpoint", way.words)
+            return None
+        run.seen[way.target] += 1
+        wire, now = run.next_wire(), time.time()
+        if way.asks_outcome:
+            run.wire.asked_for_outcome(way.tool, way.key, now)
+            forward(flow, run, way, wire=wire)
+            self.sending(flow, run, wire)
+            return None
+        exchange = run.wire.meet(_request(flow, api=way.api, tool=way.tool), wire=wire, t=now)
+        exchange.connection = flow.client_conn.id
+        run.open[wire] = exchange
+        crossing = Crossing(self, flow, run, way, exchange)
+        flow.metadata[_CROSSING] = crossing
+        if crossing.armed:
+            return crossing.before_send()
+        crossing.forward()
+        return None
+
+    @guarded
+    def responseheaders(self, flow: HTTPFlow) -> None:
+        crossing = _crossing(flow)
+        if crossing is None or crossing.armed or flow.response is None:
+            return
+        if flow.response.headers.get("content-type", "").startswith("text/event-stream"):
+            crossing.pass_live()
+
+    @guarded
+    def response(self, flow: HTTPFlow) -> Awaitable[None] | None:
+        crossing = _crossing(flow)
+        if crossing is None:
+            return None
+        if crossing.armed:
+            return crossing.after_effect()
+        crossing.answered()
+        return None
+
+    @guarded
+    def error(self, flow: HTTPFlow) -> None:
+        crossing = _crossing(flow)
+        if crossing is None or crossing.exchange.finished:
+            if crossing is not None:
+                crossing.over()
+            return
+        left = not flow.client_conn.connected or crossing.run.closing.is_set()
+        crossing.run.wire.lost(crossing.exchange, "timeout" if left else "unknown", time.time())
+        crossing.over()
+        if not left:
+            why = flow.error.msg if flow.error else "nobody knows why"
+            crossing.run.fail(f"the {crossing.route.target} stand-in gave no whole answer: {why}")
+
+    # ------------------------------------------------------------------------- what crossings and guards need
+
+    def handler(self, flow: HTTPFlow) -> ConnectionHandler | None:
+        """The handler of the agent's connection."""
+        return self._engine.handler(flow.client_conn.id)
+
+    def gone(self, flow: HTTPFlow) -> asyncio.Event:
+        """Set once the agent's connection is closed."""
+        event = self._gone.setdefault(flow.client_conn.id, asyncio.Event())
+        if self.handler(flow) is None:
+            self._gone.pop(flow.client_conn.id)
+            event.set()
+        return event
+
+    def sending(self, flow: HTTPFlow, run: Run, wire: str) -> None:
+        """The next thing written upstream for this connection is this request."""
+        self._sending[flow.client_conn.id] = (run, wire)
+
+    async def kill_agent(self, run: Run, wire: str) -> None:
+        """Have the agent killed, and hold whatever it still sends. Raises `DriverError` if that is never done."""
+        if run.killing is not None:
+            await asyncio.shield(run.killing)
+            raise DriverError("two kills of one agent at once")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        token = f"{run.run_id}/{wire}"
+        self._kills[token], run.killing = done, done
+        dead = asyncio.Event()
+        done.add_done_callback(lambda _done: dead.set())
+        try:
+            run.emit({"event": "process", "run_id": run.run_id, "token": token, "action": "kill"})
+            await first_of(dead, run.closing)
+            if not done.done():
+                raise DriverError("the run was closed before its agent had been killed")
+        finally:
+            del self._kills[token]
+            run.killing = None
+            if not done.done():
+                done.set_result(None)
+
+    def acted(self, token: str) -> None:
+        """The harness has done what the event with this token asked for."""
+        done = self._kills.get(token)
+        if done is None:
+            raise DriverError(f"nobody waits for {token!r}")
+        if not done.done():
+            done.set_result(None)
+
+    def failed(self, subject: Any, why: str) -> None:
+        """A hook has raised: fail the run, kill the flow."""
+        client = getattr(subject, "client_conn", None) or getattr(subject, "client", None) or subject
+        run = self._run_of(client) if isinstance(client, Client) else None
+        for broken in [run] if run else self.runs.values():
+            broken.fail(why)
+        if isinstance(subject, HTTPFlow):
+            crossing = _crossing(subject)
+            if crossing is not None:
+                crossing.run.wire.lost(crossing.exchange, "unknown", time.time())
+                crossing.over()
+            kill(subject)
+
+    def waiting(self, subject: Any, by: int) -> None:
+        """One hook more or less waits on behalf of a flow."""
+        run = self._run_of(subject.client_conn) if isinstance(subject, HTTPFlow) else None
+        if run is not None:
+            run.hooks += by
+
+    # ------------------------------------------------------------------------------------------------- details
+
+    @property
+    def _engine(self) -> Engine:
+        if self.engine is None:
+            raise DriverError("the proxy has not been started")
+        return self.engine
+
+    def _run_of(self, client: Client) -> Run | None:
+        return self.runs.get(client.sockname[1])
+
+    async def _hold(self, flow: HTTPFlow, killing: asyncio.Future[None]) -> None:
+        """A request of an agent that is being killed: it comes from the time after its death."""
+        await asyncio.shield(killing)
+        kill(flow)
+
+    def _refuse_host(self, flow: HTTPFlow, run: Run) -> None:
+        host = f"{flow.request.host}:{flow.request.port}"
+        run.egress[host] = None
+        _refuse(
+            flow,
+            403,
+            "egress_refused",
+            f"{host} is no part of this run; the model and the tools are reached through the base URLs given, "
+            f"at http://127.0.0.1:{run.port}",
+        )
+
+
+def _crossing(flow: HTTPFlow) -> Crossing | None:
+    found = flow.metadata.get(_CROSSING)
+    return found if isinstance(found, Crossing) else None
+
+
+def _request(flow: HTTPFlow, *, api: str, tool: str) -> Request:
+    request = flow.request
+    headers = tuple(
+        (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in request.headers.fields
+    )
+    body = request.raw_content or b""
+    if any(name == "content-encoding" for name, _ in headers):
+        body = request.get_content(strict=False) or b""
+    return Request(request.method, request.path, body, headers, api=api, tool=tool)
+
+
+def _refuse(flow: HTTPFlow, status: int, kind: str, message: str) -> None:
+    error = {"kind": kind, "message": message, "retryable": False, "may_have_taken_effect": False}
+    body = json.dumps({"error": error}).encode()
+    flow.response = response(Reply(status, (("content-type", "application/json"),), body))
