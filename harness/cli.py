@@ -8,9 +8,8 @@ from __future__ import annotations
 import errno
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from harness.commands.output import print_json
@@ -18,6 +17,9 @@ from harness.errors import HarnessError, InputError
 
 INTERRUPTED = 130
 """Ctrl-C where there is nothing to judge yet."""
+
+_UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+"""Newer releases of typer carry a click of their own; this finds the one in use."""
 
 app = typer.Typer(
     name="stormproof",
@@ -39,10 +41,10 @@ def main(arguments: list[str]) -> int:
     wants_json = "--json" in arguments
     try:
         code = app(arguments, standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        sys.stdout.write(error.format_message() + "\n")
-        return 2
-    except click.ClickException as error:
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stdout.write(error.format_message() + "\n")
+            return 2
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "stormproof"
         return _refused([f"{path}: {error.format_message()} (see `{path} --help`)"], 2, wants_json=wants_json)
@@ -57,7 +59,7 @@ def main(arguments: list[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
         return _refused([f"stormproof could not do its work: {where}{what}"], 3, wants_json=wants_json)
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return _refused(["interrupted"], INTERRUPTED, wants_json=wants_json)
     return code if isinstance(code, int) else 0
 

@@ -72,9 +72,7 @@ def load_traces(places: Sequence[Path], registry: Registry) -> list[TraceFile]:
             faults.append(f"{path}:1: is not masked; run `stormproof mask {path} --out DIR` and use what it writes")
             continue
         if secrets := find_secrets(trace):
-            faults.append(
-                f"{path}:1: says it is masked, but {secrets[0]}; mask it again with `stormproof mask`"
-            )
+            faults.append(f"{path}:1: says it is masked, but {secrets[0]}; mask it again with `stormproof mask`")
             continue
         if trace.name in found:
             faults.append(f"{path}:1: the name `{trace.name}` is already taken by {found[trace.name].path}")

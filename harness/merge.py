@@ -18,6 +18,9 @@ from traces.history import Record
 ANSWERS = frozenset({"ok", "error", "rejected", "deduplicated"})
 """Outcomes that are an answer: the agent cannot have read it before the wire carried it."""
 
+COARSE_CLOCK_S = 0.002
+"""An agent's clock may tick in milliseconds only."""
+
 _FROM_AGENT = ("step", "scope", "deadline_remaining_s", "outcome")
 _FROM_WIRE_TO_EFFECT = ("step", "attempt_id", "intent_id", "args_digest", "intent_digest", "args", "tool_version")
 _RANK = {
@@ -55,6 +58,8 @@ def merge(
     merged_ids: set[int] = set()
     stream: list[Record] = list(harness)
     wire_starts: dict[str, Record] = {}
+    last_step: int | None = None
+    steps_of: dict[str | None, int | None] = {}
     model_steps = [(r.t, r.step) for r in agent if r.type == "model_call_started" and r.step is not None]
     for record in wire:
         if record.type in ("tool_call_started", "tool_call_finished"):
@@ -67,7 +72,9 @@ def merge(
             if record.type == "tool_call_started" and record.wire:
                 wire_starts[record.wire] = record
         elif record.type.startswith("model_") and (states_steps or model_steps):
-            record = msgspec.structs.replace(record, step=_latest_step(model_steps, record.t))
+            if record.type == "model_call_started":
+                last_step = steps_of[record.wire] = _latest_step(model_steps, record.t)
+            record = msgspec.structs.replace(record, step=steps_of.get(record.wire, last_step))
         stream.append(record)
     wire_saw_models = any(record.type.startswith("model_call") for record in wire)
     stream += [_joined(effect, wire_starts) for effect in effects]
@@ -103,7 +110,7 @@ def _fold(wire: Record, own: Record) -> Record:
 
 
 def _latest_step(steps: Sequence[tuple[float, int]], t: float) -> int | None:
-    known = [step for started, step in steps if started <= t + 0.05]
+    known = [step for started, step in steps if started <= t + COARSE_CLOCK_S]
     return known[-1] if known else None
 
 

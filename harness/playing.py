@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -94,7 +95,9 @@ class _Run:
 
     async def open(self, doors: AsyncExitStack) -> None:
         plan, stage = self.plan, self.stage
-        (self.folder / "state").mkdir(parents=True, exist_ok=True)
+        # What an earlier session left here is of another run: an agent would resume from it.
+        shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / "state").mkdir(parents=True)
         self.events = stage.listen(plan.run_id)
         doors.callback(stage.listeners.pop, plan.run_id, None)
         common: dict[str, Any] = {

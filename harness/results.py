@@ -42,12 +42,12 @@ class ResultWriter:
         folder.mkdir(parents=True, exist_ok=True)
         history, verdicts = folder / HISTORY, folder / VERDICTS
         if resume and verdicts.exists():
-            self.done = read_results(folder).runs
+            self.done = list(read_results(folder).runs)
             _keep_complete_lines(verdicts)
         else:
             for path in (history, verdicts):
                 path.unlink(missing_ok=True)
-        self._lines = max((result.lines[1] for result in self.done), default=0) + (1 if self.done else 0)
+        self._lines = max((result.lines[1] for result in self.done if result.lines), default=0) + (1 if self.done else 0)
         if self.done:
             # Each world ends with one more line than its runs name: `world_finished`.
             self._lines = _truncate(history, self._lines)

@@ -114,8 +114,11 @@ class ChildProcess:
             raise HarnessError(f"the process {self.word} did not get ready within {limit_s:g} s") from None
         return self.ready
 
-    async def ask(self, op: str, /, *, limit_s: float = 60.0, **fields: Any) -> Message:
-        """Send one request and return its answer. Raises `HarnessError` on an error, a silence, an end."""
+    async def ask(self, op: str, /, *, within_s: float = 60.0, **fields: Any) -> Message:
+        """Send one request and return its answer. Raises `HarnessError` on an error, a silence, an end.
+
+        `within_s` bounds the wait in seconds; the other fields travel with the request.
+        """
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
             raise HarnessError(f"the process {self.word} is not running")
@@ -126,9 +129,9 @@ class ChildProcess:
         try:
             process.stdin.write(_encoder.encode({"id": number, "op": op, **fields}) + b"\n")
             await process.stdin.drain()
-            message = await asyncio.wait_for(answer, limit_s)
+            message = await asyncio.wait_for(answer, within_s)
         except TimeoutError:
-            raise HarnessError(f"the process {self.word} did not answer {op!r} within {limit_s:g} s") from None
+            raise HarnessError(f"the process {self.word} did not answer {op!r} within {within_s:g} s") from None
         except (BrokenPipeError, ConnectionResetError):
             raise HarnessError(f"the process {self.word} has ended") from None
         finally:
@@ -144,7 +147,7 @@ class ChildProcess:
             return
         if process.returncode is None:
             with contextlib.suppress(HarnessError):
-                await self.ask("stop", limit_s=limit_s)
+                await self.ask("stop", within_s=limit_s)
             try:
                 await asyncio.wait_for(process.wait(), limit_s)
             except TimeoutError:

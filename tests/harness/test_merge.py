@@ -101,15 +101,19 @@ def test_model_calls_are_counted_on_the_wire() -> None:
     """The agent's own model records would count tokens twice; they only lend their step."""
     merged = merge(
         harness=[START],
-        wire=[record("model_call_finished", 2.2, source="wire", input_tokens=10, output_tokens=5, step=1)],
+        wire=[
+            record("model_call_started", 2.1, source="wire", wire="w1", step=1),
+            record("model_call_finished", 2.2, source="wire", wire="w1", input_tokens=10, output_tokens=5, step=1),
+        ],
         effects=[],
         agent=[
             record("model_call_started", 2.0, step=4),
             record("model_call_finished", 2.21, input_tokens=10, output_tokens=5, step=4),
+            record("model_call_started", 2.22, step=5),
         ],
     )
-    assert types(merged) == ["run_started", "model_call_finished"]
-    assert merged[1].step == 4
+    assert types(merged) == ["run_started", "model_call_started", "model_call_finished"]
+    assert [item.step for item in merged[1:]] == [4, 4]
 
 
 def test_nothing_stands_before_the_start() -> None:
