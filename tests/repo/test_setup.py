@@ -102,7 +102,7 @@ def test_second_make_does_not_set_up_again(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     for target, command in (("test", "bin/pytest"), ("run", "bin/stormproof run --set ci")):
         done = subprocess.run(
-            ["make", "--dry-run", target, f"VENV={tmp_path}"],
+            ["make", "--dry-run", target, f"VENV={tmp_path}", "ARGS="],
             cwd=REPOSITORY,
             env=_plain(),
             capture_output=True,
