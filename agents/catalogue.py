@@ -62,7 +62,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         group="known-bad",
         summary="writes its ledger when the call has come back, and repeats it after a crash in between",
         module="agents.known_bad.ledger_after_call",
-        must_draw=_breaks("single-effect", "duplicate-key"),
+        must_draw=_breaks("single-effect", "duplicate-intent"),
         scenarios=(404,),
     ),
     AgentEntry(

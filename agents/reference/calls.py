@@ -182,7 +182,12 @@ class ToolClient:
         attempt_id = self.attempt_id(order.label, attempt)
         now = self.clock.now()
         scope = self.decisions.attempt_scope(order.scope, attempt, now)
-        common = {"step": order.step, "tool": tool.name, "attempt_id": attempt_id}
+        common = {
+            "step": order.step,
+            "tool": tool.name,
+            "attempt_id": attempt_id,
+            "intent_id": order.intent,
+        }
         if not scope.fits(tool.need_s, now):
             self.events.emit("tool_call_refused", **common, reason="budget", need_s=tool.need_s)
             message = f"{tool.name} needs {tool.need_s:g} s, and less is left"
@@ -201,7 +206,6 @@ class ToolClient:
                     deadline_remaining_s=round(scope.remaining(now), 4),
                     args_digest=keys.args_digest(tool, order.arguments),
                     idempotency_key=shown.key,
-                    intent_id=order.intent,
                 )
         if ticket is None:
             self.events.emit("tool_call_refused", **common, reason="breaker")
@@ -243,6 +247,7 @@ class ToolClient:
             step=order.step,
             tool=tool.name,
             attempt_id=attempt_id,
+            intent_id=order.intent,
             outcome=outcome,
             error=result.failure.as_json() if result.failure else None,
         )
