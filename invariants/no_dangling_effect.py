@@ -99,8 +99,9 @@ def _is_settled(run: Run, forward: Forward, words: _Settlement) -> bool:
     if line < run.end_line:
         if status == "succeeded":
             return True
-        if status == "partial_success" and step is not None:
-            return step in (run.completed or ()) or step in (run.end_completed or ())
+        reported = step in (run.completed or ()) or step in (run.end_completed or ())
+        if status == "partial_success" and step is not None and reported:
+            return True
     if forward.claimed and step is not None and run.undo_ends is not None:
         return any(finished > line for finished in run.undo_ends.get(step, ()))
     return False

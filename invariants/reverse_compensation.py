@@ -30,8 +30,8 @@ class ReverseCompensation(Invariant):
     name: ClassVar[str] = "reverse-compensation"
 
     def rule(self, run: Run) -> Outcome:
-        if not run.undo_began and not run.world.undone:
-            return _VACUOUS  # by far the most common case
+        if not run.undo_began and run.undo_ends is None and not run.world.undone:
+            return _VACUOUS  # nobody undid anything: by far the most common case
         undone = [found for forward in run.forwards if (found := _undoing(run, forward)) is not None]
         rulings = [
             ruling
