@@ -16,6 +16,7 @@ __all__ = [
     "Event",
     "EventReader",
     "Provider",
+    "Turn",
     "cut_offset",
     "events",
     "for_api",
