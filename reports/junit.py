@@ -24,14 +24,14 @@ def junit_xml(results: Results, summary: Summary) -> bytes:
     for run in sorted(results.runs, key=lambda run: (scenario_key(run.number), run.trace, run.run_id)):
         suites[f"{scenario_label(run.number)} {plain(run.scenario)}"].append(run)
     for name, runs in suites.items():
-        suite = TestSuite(name)
+        suite = TestSuite(name)  # type: ignore[no-untyped-call]
         repeated = {trace for trace, count in Counter(run.trace for run in runs).items() if count > 1}
         for run in runs:
             suite.add_testcase(_case(run, name, distinct=run.trace in repeated))
         document.add_testsuite(suite)
     general = [doubt for doubt in summary.undecided if doubt.run_id is None]
     if general:
-        suite = TestSuite("undecided")
+        suite = TestSuite("undecided")  # type: ignore[no-untyped-call]
         for doubt in general:
             title = (
                 f"{scenario_label(doubt.scenario)} {doubt.mechanism or doubt.what}" if doubt.scenario else doubt.what
@@ -42,7 +42,7 @@ def junit_xml(results: Results, summary: Summary) -> bytes:
         document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]
     target = BytesIO()
-    document.write(target)  # type: ignore[arg-type]
+    document.write(target)
     return target.getvalue()
 
 

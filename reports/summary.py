@@ -13,6 +13,7 @@ from reports.rates import Rate, activation_rates, gates
 from reports.results import INVARIANTS, VERDICT_WORDS, Results, Ruling, RunResult, scenario_key
 
 FORMAT = 1
+NOT_JUDGED = "no run at all was judged"
 HELD, VIOLATED, BAD_INPUT, HARNESS_ERROR, UNDECIDED = 0, 1, 2, 3, 4
 WORST_FIRST: tuple[int, ...] = (BAD_INPUT, VIOLATED, HARNESS_ERROR, UNDECIDED, HELD)
 """Exit codes, the one that wins first (contract section 1)."""
@@ -238,7 +239,7 @@ def _doubts(runs: list[RunResult]) -> tuple[list[Doubt], list[Doubt]]:
             doubt = Doubt(what="mechanism", why=gate.sentence(), scenario=gate.scenario, mechanism=gate.mechanism)
             (undecided if gate.decides else warnings).append(doubt)
     if not any(run.judged for run in runs):
-        undecided.append(Doubt(what="session", why="no run at all was judged"))
+        undecided.append(Doubt(what="session", why=NOT_JUDGED))
     return undecided, warnings
 
 

@@ -1,0 +1,305 @@
+"""`report.html`: one file without network that a person opens first and goes down from to the single record.
+
+Everything from traces is escaped by the template, and the page's own policy lets no other script or style run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from reports.evidence import RawLine, compare_evidence, timeline
+from reports.rates import Rate, percent
+from reports.results import INVARIANTS, Results, RunResult, scenario_key
+from reports.story import LANES
+from reports.summary import (
+    HARNESS_ERROR,
+    HELD,
+    UNDECIDED,
+    VIOLATED,
+    Doubt,
+    Summary,
+    Violation,
+    count_verdicts,
+    doubts_of,
+)
+from reports.text import counted, duration, lines_label, plain, scenario_label
+
+if TYPE_CHECKING:
+    from traces.registry import Registry
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_TIMELINES = 40
+"""Violations shown with records and time line; the others keep sentence, lines and command (the file stays small)."""
+MOST_OPEN = 3
+_TONES = {HELD: "good", VIOLATED: "bad", HARNESS_ERROR: "broken", UNDECIDED: "doubt"}
+_SIGNS = {"violated": "✘", "unobservable": "?", "held": "✔", "vacuous": "○"}
+_WORST_FIRST = ("violated", "unobservable", "held", "vacuous")
+
+
+def runs_to_show(results: Results, summary: Summary) -> list[RunResult]:
+    """The runs of which the page shows history: those of the first violations, one per scenario and reason first."""
+    by_id = {run.run_id: run for run in results.runs}
+    return [by_id[v.run_id] for v in _most_telling(summary.violations)[:MOST_TIMELINES] if v.run_id in by_id]
+
+
+def report_html(
+    results: Results,
+    summary: Summary,
+    *,
+    excerpts: Mapping[str, Sequence[RawLine]] | None = None,
+    registry: Registry | None = None,
+) -> str:
+    """The page; `excerpts` are the history lines of the runs that `runs_to_show` names."""
+    style, script = (_read(name) for name in ("report.css", "report.js"))
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_clean
+    )
+    runs = sorted(results.runs, key=lambda run: (scenario_key(run.number), run.trace, run.run_id))
+    violations = _violations(runs, summary, excerpts or {}, registry)
+    anchors: dict[str, str] = {}
+    for shown in violations:
+        anchors.setdefault(shown["run_id"], shown["anchor"])
+    rows = [_run_row(run, anchors.get(run.run_id, "")) for run in runs]
+    rated = {name: rate for name, rate in summary.activations.items() if rate.opportunities or rate.floor is not None}
+    return environment.get_template("report.html.j2").render(
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=Markup(_policy_hash(style)),
+        script_hash=Markup(_policy_hash(script)),
+        headline=summary.headline(),
+        tone=_TONES.get(summary.exit_code, "bad"),
+        agent=summary.agent,
+        facts=_facts(summary),
+        strip=_strip(runs),
+        violations=violations,
+        lanes=LANES,
+        mechanisms=[_mechanism(name, rate) for name, rate in rated.items()],
+        without=[name for name in summary.activations if name not in rated],
+        doubts=[_doubt(doubt) for doubt in summary.undecided],
+        warnings=[_doubt(doubt) for doubt in summary.warnings],
+        errors=[f"{scenario_label(e.scenario)} · {e.trace}: {e.message}" for e in summary.errors],
+        findings=_findings(summary),
+        runs=rows,
+        filters=[
+            (name, choices)
+            for name, choices in (
+                ("scenario", list(dict.fromkeys(row["number"] for row in rows))),
+                ("verdict", sorted({row["verdict"] for row in rows})),
+                ("agent", sorted({row["agent"] for row in rows})),
+                ("tenant", sorted({row["tenant"] for row in rows})),
+            )
+            if len(choices) > 1
+        ],
+    )
+
+
+def _clean(value: Any) -> Any:
+    """What every inserted value goes through before it is escaped: no control characters, no hidden directions."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return plain(value)
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _policy_hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    faults = summary.faults
+    facts = [
+        ("runs", f"{summary.runs}"),
+        ("scenarios", f"{summary.scenarios}"),
+        ("traces", f"{summary.traces}"),
+        ("violations", f"{len(summary.violations)}"),
+        ("faults fired", f"{faults.fired} of {faults.armed}"),
+        ("ordinary failures", f"{summary.ordinary_failures}"),
+        ("undecided", f"{len(summary.undecided)}"),
+        ("harness errors", f"{summary.harness_errors}"),
+        ("time", duration(summary.wall_s)),
+        ("exit code", f"{summary.exit_code}"),
+    ]
+    return [*facts, ("seed", f"{summary.seed}")] if summary.seed is not None else facts
+
+
+def _strip(runs: Sequence[RunResult]) -> dict[str, Any]:
+    """Scenarios by invariants, each cell with its worst verdict and how the other runs went."""
+    groups: dict[str, list[RunResult]] = defaultdict(list)
+    for run in runs:
+        groups[scenario_label(run.number)].append(run)
+    eighth = any(ruling.invariant == INVARIANTS[7] for run in runs for ruling in run.verdicts)
+    invariants = INVARIANTS if eighth else INVARIANTS[:7]
+    rows = []
+    for number, group in groups.items():
+        counts = count_verdicts(group)
+        armed = [fault for run in group for fault in run.faults if fault.armed]
+        rows.append(
+            {
+                "number": number,
+                "title": group[0].scenario,
+                "runs": len(group),
+                "fired": f"{sum(bool(fault.fired) for fault in armed)}/{len(armed)}",
+                "cells": [_cell(counts.get(name, {}), name) for name in invariants],
+            }
+        )
+    return {"invariants": invariants, "rows": rows}
+
+
+def _cell(words: Mapping[str, int], name: str) -> dict[str, Any] | None:
+    present = [word for word in _WORST_FIRST if words.get(word)]
+    if not present:
+        return None
+    worst, rest = present[0], sum(words[word] for word in present[1:])
+    return {
+        "word": worst,
+        "sign": _SIGNS[worst],
+        "count": words[worst],
+        "rest": f"of {words[worst] + rest}" if rest else "",
+        "full": f"{name}: " + ", ".join(f"{words[word]} {word}" for word in present),
+    }
+
+
+def _most_telling(violations: Iterable[Violation]) -> list[Violation]:
+    """All violations, the first of each scenario, invariant and reason in front: variety before repetition."""
+    first: list[Violation] = []
+    again: list[Violation] = []
+    seen: set[tuple[str, str, str | None]] = set()
+    for violation in violations:
+        kind = (str(violation.scenario), violation.invariant, violation.reason)
+        (again if kind in seen else first).append(violation)
+        seen.add(kind)
+    return [*first, *again]
+
+
+def _violations(
+    runs: Sequence[RunResult],
+    summary: Summary,
+    excerpts: Mapping[str, Sequence[RawLine]],
+    registry: Registry | None,
+) -> list[dict[str, Any]]:
+    by_id = {run.run_id: run for run in runs}
+    shown = []
+    for at, violation in enumerate(_most_telling(summary.violations)):
+        run = by_id.get(violation.run_id)
+        lines = excerpts.get(violation.run_id, ()) if at < MOST_TIMELINES else ()
+        shown.append(
+            {
+                "anchor": f"violation-{at + 1}",
+                "open": at < MOST_OPEN,
+                "run_id": violation.run_id,
+                "invariant": violation.invariant,
+                "reason": violation.reason or "",
+                "message": violation.message,
+                "number": scenario_label(violation.scenario),
+                "title": violation.title,
+                "trace": violation.trace,
+                "agent": violation.agent,
+                "tenant": violation.tenant,
+                "owner": _owner(violation, lines, registry),
+                "evidence": lines_label(violation.evidence),
+                "replay": violation.replay,
+                "comparison": compare_evidence(violation.reason, violation.evidence, lines),
+                "faults": [
+                    f"{fault.layer}: {fault.kind} at {fault.site}, fired {counted(fault.fired, 'time')}"
+                    for fault in (run.faults if run else ())
+                ],
+                "moments": timeline(violation.run_id, violation.evidence, lines),
+            }
+        )
+    return shown
+
+
+def _owner(violation: Violation, lines: Sequence[RawLine], registry: Registry | None) -> str:
+    """Who answers for the tool of the record that broke the invariant."""
+    if registry is None or not violation.evidence:
+        return ""
+    record = dict(lines).get(violation.evidence[-1]) if isinstance(violation.evidence[-1], int) else None
+    tool = registry.tools.get(str(record.get("tool"))) if record else None
+    return tool.owner or "" if tool else ""
+
+
+def _mechanism(name: str, rate: Rate) -> dict[str, Any]:
+    def x(value: float) -> str:
+        return f"{4 + 160 * value:.1f}"
+
+    shown = percent(rate.rate)
+    interval = f"{percent(rate.low)} – {percent(rate.high)}" if rate.opportunities else "–"
+    return {
+        "name": name,
+        "acted": f"{rate.activations} / {rate.opportunities}",
+        "rate": shown,
+        "interval": interval,
+        "floor": percent(rate.floor),
+        "status": rate.status,
+        "low_x": x(rate.low),
+        "high_x": x(rate.high),
+        "rate_x": x(rate.rate if rate.rate is not None else 0),
+        "floor_x": None if rate.floor is None else x(rate.floor),
+        "label": f"{shown}, interval {interval}",
+    }
+
+
+def _doubt(doubt: Doubt) -> str:
+    places = [scenario_label(doubt.scenario) if doubt.scenario is not None else "", doubt.trace or ""]
+    where = " · ".join(place for place in places if place)
+    return f"{where}: {doubt.why}" if where else doubt.why
+
+
+def _findings(summary: Summary) -> list[dict[str, Any]]:
+    """One row per code and fact; run ids of the first few."""
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for finding in summary.findings:
+        groups[(finding.code, finding.fact, finding.advice)].append(finding.run_id)
+    return [
+        {
+            "code": code,
+            "fact": fact,
+            "advice": advice,
+            "count": len(run_ids),
+            "where": ", ".join(run_ids[:2]) + (f" and {len(run_ids) - 2} more" if len(run_ids) > 2 else ""),
+        }
+        for (code, fact, advice), run_ids in groups.items()
+    ]
+
+
+def _run_row(run: RunResult, anchor: str) -> dict[str, Any]:
+    verdict, style, why = "held", "passed", ""
+    violations, doubts = run.violations(), doubts_of(run)
+    if violations:
+        verdict, style = "violated", "violated"
+        why = ", ".join(ruling.reason or ruling.invariant for ruling in violations)
+    elif run.harness_error is not None:
+        verdict, style, why = "harness error", "harness-error", run.harness_error
+    elif doubts:
+        verdict, style, why = "undecided", "undecided", doubts[0].why
+    elif run.ordinary_failure:
+        verdict, style = "ordinary failure", "ordinary"
+    elif run.vacuous:
+        verdict, style = "vacuous", "quiet"
+    return {
+        "number": scenario_label(run.number),
+        "trace": run.trace,
+        "agent": run.agent,
+        "tenant": run.tenant,
+        "verdict": verdict,
+        "style": style,
+        "why": plain(why, limit=120),
+        "anchor": anchor,
+        "status": run.status or "–",
+        "faults": ", ".join(
+            f"{fault.kind} {fault.site}" + ("" if fault.fired else " (never)") for fault in run.faults
+        ),
+        "wall": f"{run.wall_s:.2f}",
+        "lines": f"{run.lines[0]}–{run.lines[1]}" if run.lines else "–",
+    }
