@@ -56,7 +56,7 @@ class Endpoint(ABC):
             except web.HTTPRequestEntityTooLarge:
                 return self.refuse(request, 413, "request_too_large", f"a request has at most {BODY_LIMIT} bytes")
             except ConnectionError:
-                raise  # the client is gone; nobody reads an answer
+                return web.Response(status=400)  # the client is gone; nobody reads this
             except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass with it
                 traceback.print_exc()
                 run.failure = run.failure or f"{type(self).__name__}: {type(error).__name__}: {error}"

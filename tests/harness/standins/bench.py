@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from harness.processes.control import own_command
-from tests.harness.standins.shop import REGISTRY, recorded
+from tests.harness.standins.shop import HTTP, REGISTRY, recorded
 from traces.trace import Trace, write_trace
 
 
@@ -33,6 +33,11 @@ class Process:
         self.model = f"http://127.0.0.1:{ready['model']}"
         self.tools_port: int = ready["tools"]
 
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._popen.pid
+
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         """One request of the control protocol and its answer."""
         self.send(op, **fields)
@@ -52,7 +57,8 @@ class Process:
     def open(self, run_id: str = "r1", *, trace: Trace | None = None, **fields: Any) -> None:
         """Open a run over a trace (default: the order of the shop)."""
         path = self.state / f"{run_id}.jsonl"
-        write_trace(trace or recorded(), path)
+        if trace is not None or not path.exists():
+            write_trace(trace or recorded(), path)
         given = {"world": "w", "intent_id": f"i-{run_id}", "tenant": "t", "policy": "continue"} | fields
         answer = self.ask("open_run", run_id=run_id, trace=str(path), **({"registry": REGISTRY} | given))
         assert answer.get("ok") is True, answer
@@ -67,7 +73,7 @@ class Process:
             sent["x-stormproof-wire"] = wire
         if key is not None:
             sent["Idempotency-Key"] = key
-        return httpx.post(f"{self.tools}/{tool}", json=args, headers=sent)
+        return HTTP.post(f"{self.tools}/{tool}", json=args, headers=sent)
 
     def effects(self, run: str = "r1", sent: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The effects of a run, after a drain that must find nothing unfinished."""

@@ -1,4 +1,4 @@
-"""A small shop for the tests of the stand-ins: its tools registry, recordings of it, and an agent's side of a talk."""
+"""A small shop for the tests of the stand-ins: its tools, recordings of it, and an agent's side of a talk."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import httpx
 from traces.providers import Provider, Turn, for_api
 from traces.providers.turn import Conversation, Message, ToolResult, tool_call
 from traces.trace import Exchange, Trace
+
+HTTP = httpx.Client()
+"""One client for all tests: making one costs more than a request."""
 
 REGISTRY: dict[str, Any] = {
     "charge": {
@@ -133,7 +136,7 @@ class Talk:
         conversation = Conversation(tuple(self.messages), tools, self.stream, "m-1", 1024, include_usage=self.stream)
         provider = provider_of(self.api)
         headers = {"x-stormproof-run": self.run_id} if self.run_id else {}
-        return httpx.post(self.url + provider.path, json=provider.write_request(conversation), headers=headers)
+        return HTTP.post(self.url + provider.path, json=provider.write_request(conversation), headers=headers)
 
     def turn(self) -> Turn:
         """Send the conversation and read the reply, without taking it into the conversation."""

@@ -117,7 +117,7 @@ def test_failure_that_the_recording_had_is_on_the_recording() -> None:
 
 
 def test_repair_asks_three_times_and_then_gives_up() -> None:
-    """The failed call is asked for again at most three times, each time at a place of its own; then the end is honest."""
+    """A failed call is asked for again at most three times, each at a place of its own; then the end is honest."""
     messages = [said(CHARGE), told("!no")]
     places = []
     for _ in range(3):
@@ -167,7 +167,7 @@ def test_cut_message_gets_the_same_turn_again() -> None:
 
 
 def test_cut_call_that_was_refused_is_asked_for_again() -> None:
-    """A cut call that the agent kept, with a failure as its result, is not the turn: it comes whole under a new place."""
+    """A cut call that the agent kept, with a failure as its result, is not the turn: that comes whole."""
     cut = raw_call("", "charge", '{"amount": 12')
     messages = (said(cut), told("!cut off, not executed"))
     for policy in ("continue", "repair"):
