@@ -122,7 +122,7 @@ def test_histories_are_ones_that_section_3_allows(seed: int, size: int) -> None:
 def test_every_verdict_and_reason_is_met_often() -> None:
     """Over a fixed set of histories every reason and every verdict word of every invariant occurs often."""
     met: Counter[tuple[str, str]] = Counter()
-    for seed in range(400):
+    for seed in range(600):
         lines = history(Random(seed), (20, 60, 200)[seed % 3])
         met.update((v.invariant, v.reason or v.verdict) for v in judge_naively(records_of(lines)))
     wanted = [(name, word) for table in (VIOLATIONS, UNVIOLATED) for name, words in table.items() for word in words]

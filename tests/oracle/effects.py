@@ -77,7 +77,7 @@ def _key_reused(history: History, run: str, opinion: Opinion) -> None:
             line.kind == "effect"
             and r.outcome in ("applied", "deduplicated")
             and r.compensates is None
-            and r.caused_by is None  # "`caused_by: fault` effects take part in nothing"
+            and r.caused_by != "fault"  # "`caused_by: fault` effects take part in nothing"
             and r.idempotency_key is not None
         )
 

@@ -34,7 +34,7 @@ def _spoil(story: Story, thread: list[Fields]) -> None:
     rng, p = story.rng, story.palette
     for fields in thread:
         for name in list(fields):
-            if name not in ("type", "@run", "effect_id", "to", "world") and rng.random() < p.drop / 4:
+            if name not in ("type", "@run", "to", "world") and rng.random() < p.drop / 4:
                 del fields[name]
             elif rng.random() < p.swap / 4:
                 _swap(story, fields, name)
@@ -88,8 +88,8 @@ def _common(story: Story, run: Run) -> Fields:
 
 
 def _new_effect(story: Story, run: Run, common: Fields, *, compensates: str | None = None) -> Fields:
-    story.effect_ids += 1
-    effect: Fields = {**common, "type": "effect", "effect_id": f"e{story.effect_ids}", "outcome": "applied"}
+    effect: Fields = {**common, "type": "effect", "outcome": "applied"}
+    effect["effect_id"] = story.effect_id(run.world)
     if compensates is not None:
         effect["compensates"] = compensates
     else:
@@ -127,7 +127,8 @@ def _call(story: Story, run: Run) -> Threads:
             effect["effect_id"] = rng.choice(run.effects)["effect_id"]
         thread.append(effect)
         if _some(rng, 0.1):
-            thread.append({**_new_effect(story, run, common), "caused_by": "fault"})
+            cause = "fault" if _some(rng, 0.8) else "operator"
+            thread.append({**_new_effect(story, run, common), "caused_by": cause})
             run.effects.pop()
     elif _some(rng, 0.01):
         thread.append({**common, "type": "effect", "outcome": "rejected", "caused_by": "fault"})
@@ -154,10 +155,11 @@ def _undo_of(story: Story, run: Run, victim: Fields) -> list[Fields]:
         thread += [failed, dict(begun)] if _some(rng, 0.6) else [dict(begun)]
     if victim.get("effect_id") is not None and (_some(rng, 0.8) or tool not in p.claimed):
         common = {"tool": tool, "step": step, "idempotency_key": rng.choice((None, "k0"))}
-        undo = _new_effect(story, run, common, compensates=victim["effect_id"])
+        undo = _new_effect(story, victim["@run"], common, compensates=victim["effect_id"])
         others = [r for r in story.runs if r.world == victim["@run"].world]
         undo["@run"] = rng.choice(others) if _some(rng, p.elsewhere) else victim["@run"]
         undo["caused_by"] = "fault" if _some(rng, 0.04) else None
+        undo["outcome"] = rng.choice(("deduplicated", "rejected")) if _some(rng, 0.1) else "applied"
         thread.append(undo)
     elif _some(rng, 0.8):
         common = {**_common(story, run), "tool": tool}
@@ -195,7 +197,7 @@ def _rollback(story: Story, run: Run) -> Threads:
 
 
 def _stray_undo(story: Story, run: Run) -> Threads:
-    rng, known = story.rng, max(story.effect_ids, 1)
+    rng, known = story.rng, story.effect_ids.get(run.world, 1)
     named = f"e{rng.randint(max(1, known - 8), known + 1)}"
     common: Fields = {"tool": rng.choice([*story.palette.tools, "refund"]), "step": _step(story)}
     return [[_new_effect(story, run, common, compensates=named)]]
@@ -242,9 +244,9 @@ def _restart(story: Story, run: Run) -> Threads:
 def _model_call(story: Story, run: Run) -> Threads:
     rng = story.rng
     done: Fields = {"type": "model_call_finished", "step": _step(story), "outcome": "ok"}
-    done["input_tokens"] = rng.choice((None, 0, 10, 50, 50.25))
+    done["input_tokens"] = rng.choice((None, 0, 10, 50, 50.25, 50.0000004))
     done["output_tokens"] = rng.choice((None, 0, 10, 50))
-    done["cost_usd"] = rng.choice((None, 0, 0.25, 0.5))
+    done["cost_usd"] = rng.choice((None, 0, 0.25, 0.5, 0.2500004))
     return [[{"type": "model_call_started", "step": _step(story)}, done]]
 
 
@@ -282,6 +284,11 @@ def _queue(story: Story, run: Run) -> Threads:
     rng, p = story.rng, story.palette
     common = {**_common(story, run), "resource_group": rng.choice(p.groups), "tenant": rng.choice(p.tenants)}
     thread: list[Fields] = [{**common, "type": "tool_call_queued"}]
+    if _some(rng, 0.5):  # somebody else comes later and is served first
+        other = rng.choice([r for r in story.runs if r.world == run.world])
+        theirs = {**_common(story, other), "resource_group": common["resource_group"], "@run": other}
+        theirs["tenant"] = rng.choice(p.tenants)
+        thread += [{**theirs, "type": kind} for kind in ("tool_call_queued", "tool_call_started")]
     if _some(rng, 0.7):
         thread.append({**common, "type": "tool_call_started", "effectful": False})
         thread.append({**common, "type": "tool_call_finished", "outcome": "ok"})
@@ -289,7 +296,7 @@ def _queue(story: Story, run: Run) -> Threads:
 
 
 def _lag(story: Story, run: Run) -> Threads:
-    return [[{"type": "harness_lag", "max_s": story.rng.choice((0.01, 0.25, 0.25, 0.5))}]]
+    return [[{"type": "harness_lag", "max_s": story.rng.choice((0.01, 0.25, 0.5, 0.5))}]]
 
 
 def _exception(story: Story, run: Run) -> Threads:
@@ -326,6 +333,5 @@ def _echo(story: Story, run: Run) -> Threads:
         return []
     again = dict(story.rng.choice(run.told[-30:]))
     if again["type"] == "effect" and again.get("outcome") == "applied":
-        story.effect_ids += 1
-        again["effect_id"] = f"e{story.effect_ids}"
+        again["effect_id"] = story.effect_id(run.world)
     return [[again]]

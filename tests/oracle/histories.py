@@ -44,7 +44,7 @@ class Story:
         self.active: list[Run] = []
         self.worlds = [f"w{i}" if i else "" for i in range(rng.randint(1, 3))]
         self.worlds_made = len(self.worlds)
-        self.effect_ids = 0
+        self.effect_ids: dict[str, int] = {}
         self.fresh = 0
 
     def tell(self) -> list[Fields]:
@@ -71,6 +71,11 @@ class Story:
         while len(self.worlds) > 1 and rng.random() < p.forgetful * 10:
             self.forget_world()
         return self.records
+
+    def effect_id(self, world: str) -> str:
+        """The next effect id of a world; two worlds have the same ones."""
+        self.effect_ids[world] = self.effect_ids.get(world, 0) + 1
+        return f"e{self.effect_ids[world]}"
 
     def open_run(self) -> None:
         """A new run, mostly begun by its `run_started`."""

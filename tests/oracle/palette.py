@@ -101,7 +101,7 @@ def palette(rng: Random) -> Palette:
         digests=rng.choice(digests),
         groups=rng.choice(groups),
         tenants=rng.choice(tenants),
-        ticks=rng.choice(([0.125], [0.0, 0.125, 1.0], [0.25, 0.5, 4.0], [0.0, 4e-7, 4e-7, 0.25], [0.5, 0.5, 32.0])),
+        ticks=rng.choice(([0.125], [0.0, 0.125, 1.0], [0.25, 0.5, 4.0], [0.0] * 9 + [4e-7, 0.5], [0.5, 0.5, 32.0])),
         base=of(0.0, -2.0, 1000.0),
         parallel=rng.randint(1, 4),
         quota=rng.choice((4, 10, 25, 60, 400)),
