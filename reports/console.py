@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from types import TracebackType
 from typing import IO
 
@@ -21,7 +22,7 @@ from rich.text import Text
 
 from reports.rates import Rate, percent
 from reports.results import VERDICT_WORDS, RunResult
-from reports.summary import HARNESS_ERROR, HELD, UNDECIDED, VIOLATED, Doubt, Summary, Violation
+from reports.summary import HARNESS_ERROR, HELD, UNDECIDED, VIOLATED, Doubt, Summary, Violation, most_telling
 from reports.text import counted, duration, lines_label, plain, scenario_label
 
 MOST_LISTED = 12
@@ -90,7 +91,8 @@ def _counts(summary: Summary) -> Text:
 def _violations(violations: list[Violation]) -> list[Padding | Text]:
     """Each with what happened, where it is proven, and the command that repeats it."""
     blocks: list[Padding | Text] = []
-    for violation in violations[:MOST_LISTED]:
+    shown = most_telling(violations)
+    for violation in shown[:MOST_LISTED]:
         blocks += [
             Text.assemble(
                 (f"{violation.invariant}", "bold red"),
@@ -98,13 +100,25 @@ def _violations(violations: list[Violation]) -> list[Padding | Text]:
                 (f"   {scenario_label(violation.scenario)} {plain(violation.title)}", ""),
                 (f"  ·  {plain(violation.trace)}", "dim"),
             ),
-            Padding(Text(plain(violation.message)), (0, 0, 0, 2)),
-            Padding(Text(f"{lines_label(violation.evidence)} of history.jsonl", style="dim"), (0, 0, 0, 2)),
-            Padding(Text(f"$ {plain(violation.replay)}", style="cyan", no_wrap=True, overflow="fold"), (0, 0, 1, 2)),
+            Padding(Text(plain(violation.message)), (0, 0, 0, 2), expand=False),
+            Padding(
+                Text(f"{lines_label(violation.evidence)} of history.jsonl", style="dim"), (0, 0, 0, 2), expand=False
+            ),
+            Padding(
+                Text(f"$ {plain(violation.replay)}", style="cyan", no_wrap=True, overflow="fold"),
+                (0, 0, 1, 2),
+                expand=False,
+            ),
         ]
-    if len(violations) > MOST_LISTED:
-        blocks.append(Text(f"… and {len(violations) - MOST_LISTED} more; report.html shows all", style="dim"))
+    kinds = Counter(f"{rest.invariant} {rest.reason or ''}".strip() for rest in shown[MOST_LISTED:])
+    if kinds:
+        told = ", ".join(f"{plain(kind)} × {count}" for kind, count in kinds.most_common())
+        blocks.append(Text(f"… and {kinds.total()} more ({told}); report.html shows all", style="dim"))
     return blocks
+
+
+def _indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, 2), expand=False)
 
 
 def _table() -> Table:
@@ -147,7 +161,7 @@ def _activations(summary: Summary) -> Group:
     parts: list[Table | Padding] = [table] if table.row_count else []
     if without:
         note = Text(f"no opportunity: {', '.join(map(plain, without))}", style="dim")
-        parts.append(Padding(note, (0, 0, 0, 0)))
+        parts.append(Padding(note, (0, 0, 0, 0), expand=False))
     return Group(*parts)
 
 

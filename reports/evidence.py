@@ -22,6 +22,8 @@ MOST_ROWS = 90
 """Rows of one time line; what lies between is named by its line numbers."""
 
 _DULL = frozenset({"run_id", "world", "type", "source"})
+_NATURAL = frozenset({"t", "attempt_id", "effect_id", "wire", "http_status", "answered", "result"})
+"""Fields that differ between any two records: marked, but behind those whose difference tells something."""
 _TITLES: Mapping[str, str] = {
     "duplicate-key": "The two effects that should have been one",
     "duplicate-intent": "The two effects that should have been one",
@@ -46,11 +48,12 @@ _TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One row of the comparison: a field, its value in each record, and whether they differ."""
+    """One row of the comparison: a field, its value in each record, whether they differ, and whether that tells."""
 
     name: str
     values: tuple[str, ...]
     differs: bool
+    natural: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,9 @@ def compare_evidence(
     fields = []
     for name in names:
         values = tuple(record.get(name, "–") for record in flat)
-        fields.append(Field(name, values, len(chosen) > 1 and len(set(values)) > 1))
-    fields.sort(key=lambda field: (not field.differs, field.name == "t"))
+        natural = name.partition(".")[0] in _NATURAL
+        fields.append(Field(name, values, len(chosen) > 1 and len(set(values)) > 1, natural))
+    fields.sort(key=lambda field: (not field.differs, field.natural, field.name))
     return Comparison(
         _TITLES.get(reason or "", "The evidence"),
         tuple((number, sentence(record)) for number, record in chosen),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,9 @@ from reports.summary import (
     Violation,
     count_verdicts,
     doubts_of,
+    most_telling,
 )
-from reports.text import counted, duration, lines_label, plain, scenario_label
+from reports.text import duration, fired, lines_label, plain, scenario_label
 
 if TYPE_CHECKING:
     from traces.registry import Registry
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_TIMELINES = 40
 """Violations shown with records and time line; the others keep sentence, lines and command (the file stays small)."""
-MOST_OPEN = 3
+MOST_OPEN = 1
 _TONES = {HELD: "good", VIOLATED: "bad", HARNESS_ERROR: "broken", UNDECIDED: "doubt"}
 _SIGNS = {"violated": "✘", "unobservable": "?", "held": "✔", "vacuous": "○"}
 _WORST_FIRST = ("violated", "unobservable", "held", "vacuous")
@@ -47,7 +48,7 @@ _WORST_FIRST = ("violated", "unobservable", "held", "vacuous")
 def runs_to_show(results: Results, summary: Summary) -> list[RunResult]:
     """The runs of which the page shows history: those of the first violations, one per scenario and reason first."""
     by_id = {run.run_id: run for run in results.runs}
-    return [by_id[v.run_id] for v in _most_telling(summary.violations)[:MOST_TIMELINES] if v.run_id in by_id]
+    return [by_id[v.run_id] for v in most_telling(summary.violations)[:MOST_TIMELINES] if v.run_id in by_id]
 
 
 def report_html(
@@ -170,18 +171,6 @@ def _cell(words: Mapping[str, int], name: str) -> dict[str, Any] | None:
     }
 
 
-def _most_telling(violations: Iterable[Violation]) -> list[Violation]:
-    """All violations, the first of each scenario, invariant and reason in front: variety before repetition."""
-    first: list[Violation] = []
-    again: list[Violation] = []
-    seen: set[tuple[str, str, str | None]] = set()
-    for violation in violations:
-        kind = (str(violation.scenario), violation.invariant, violation.reason)
-        (again if kind in seen else first).append(violation)
-        seen.add(kind)
-    return [*first, *again]
-
-
 def _violations(
     runs: Sequence[RunResult],
     summary: Summary,
@@ -190,7 +179,7 @@ def _violations(
 ) -> list[dict[str, Any]]:
     by_id = {run.run_id: run for run in runs}
     shown = []
-    for at, violation in enumerate(_most_telling(summary.violations)):
+    for at, violation in enumerate(most_telling(summary.violations)):
         run = by_id.get(violation.run_id)
         lines = excerpts.get(violation.run_id, ()) if at < MOST_TIMELINES else ()
         shown.append(
@@ -211,7 +200,7 @@ def _violations(
                 "replay": violation.replay,
                 "comparison": compare_evidence(violation.reason, violation.evidence, lines),
                 "faults": [
-                    f"{fault.layer}: {fault.kind} at {fault.site}, fired {counted(fault.fired, 'time')}"
+                    f"{fault.layer}: {fault.kind} at {fault.site}, {fired(fault.fired)}"
                     for fault in (run.faults if run else ())
                 ],
                 "moments": timeline(violation.run_id, violation.evidence, lines),

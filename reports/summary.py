@@ -214,6 +214,18 @@ def count_verdicts(runs: Iterable[RunResult]) -> dict[str, dict[str, int]]:
     return counts
 
 
+def most_telling(violations: Iterable[Violation]) -> list[Violation]:
+    """All violations, the first of each scenario, invariant and reason in front: variety before repetition."""
+    first: list[Violation] = []
+    again: list[Violation] = []
+    seen: set[tuple[str, str, str | None]] = set()
+    for violation in violations:
+        kind = (str(violation.scenario), violation.invariant, violation.reason)
+        (again if kind in seen else first).append(violation)
+        seen.add(kind)
+    return [*first, *again]
+
+
 def doubts_of(run: RunResult) -> list[Doubt]:
     """Why nothing can be concluded from one run, apart from errors of the harness: empty when it is decided."""
 

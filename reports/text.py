@@ -59,3 +59,8 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     """`1 run`, `1 204 runs`: thousands apart by a thin blank."""
     word = noun if number == 1 else plural or f"{noun}s"
     return f"{number:,} {word}".replace(",", "\u2009")
+
+
+def fired(times: int) -> str:
+    """How often a fault fired, in words."""
+    return {0: "never fired", 1: "fired once", 2: "fired twice"}.get(times, f"fired {times} times")
