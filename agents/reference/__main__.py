@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 
 from agents.reference.assembly import assemble
 from agents.reference.clock import Clock, SystemClock
@@ -25,12 +26,16 @@ def run(env: Mapping[str, str], clock: Clock, decisions: Decisions = REFERENCE) 
     common = {"run_id": task.run_id, "tenant": task.tenant, "intent_id": task.intent_id}
     events = Events(task.events_path, clock, common)
     try:
-        return assemble(task, events, clock, decisions).finish()
+        agent = assemble(task, events, clock, decisions)
+        with closing(agent.ledger):
+            return agent.finish()
     except Exception as fault:  # noqa: BLE001 - the outermost frame: an agent ends in words, not in a traceback
         outcome = Outcome("failed", failure=unexpected(fault))
         events.emit("exception", name=type(fault).__name__, message=str(fault), handled=True)
         events.emit("run_finished", status="failed", error=outcome.as_json()["error"], completed=[])
         return outcome
+    finally:
+        events.close()
 
 
 def main(decisions: Decisions = REFERENCE) -> int:

@@ -34,6 +34,13 @@ class Events:
                 except OSError:
                     self._file = None
 
+    def close(self) -> None:
+        """Write no more."""
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+            self._file = None
+
     def acted(self, mechanism: str, **grounds: Any) -> None:
         """Say that a mechanism did its work, and why."""
         step, tool = grounds.pop("step", None), grounds.pop("tool", None)

@@ -1,7 +1,7 @@
-"""A small world for the agent's own tests: a tool service with keys and a ledger, and a model that follows a script.
+"""A small world for the agent's own tests: a tool service with keys and a ledger, and a model with a script.
 
-It speaks contract section 6 over real sockets, in threads of the test process. What goes wrong is scripted per tool or
-per model call, attempt by attempt.
+It speaks contract section 6 over real sockets, in threads of the test process. What goes wrong is scripted per tool
+or per model call, attempt by attempt.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class World:
         self._server.server_close()
         self._thread.join()
 
-    # --- what tests look at ------------------------------------------------------------------------------------------
+    # --- what tests look at
 
     def forward(self) -> list[Effect]:
         """Effects that undo nothing."""
@@ -234,7 +234,7 @@ class World:
             "OPENAI_BASE_URL": f"{base}/v1",
         }
 
-    # --- the tool service --------------------------------------------------------------------------------------------
+    # --- the tool service
 
     def fault_for(self, tool: str) -> Fault | None:
         """The next scripted fault of a tool; it is used up."""

@@ -70,7 +70,7 @@ def test_a_lost_result_of_a_keyed_write_is_asked_for(tmp_path: Path, fault: Faul
 
 @pytest.mark.parametrize("fault", [Fault("lose"), Fault("hang_before"), Fault("status"), Fault("status", 503)])
 def test_a_write_that_never_happened_is_repeated_with_its_key(tmp_path: Path, fault: Fault) -> None:
-    """The service knows nothing of the key: the same call goes out again, under the same key, with a new attempt id."""
+    """The service knows nothing of the key: the same call goes out again, same key, new attempt id."""
     with world(ORDER) as there:
         there.faults["charge"] = [fault]
         outcome = play(there, tmp_path)
@@ -142,7 +142,7 @@ def test_nothing_applied_is_a_plain_failure(tmp_path: Path) -> None:
 
 
 def test_a_timed_out_step_counts_as_possibly_executed(tmp_path: Path) -> None:
-    """The service executes and never answers, neither calls nor questions: a person gets the step, the rest is undone."""
+    """The service never answers, neither calls nor questions: a person gets the step, the rest is undone."""
     with world(ORDER) as there:
         there.answers_status = False
         there.faults["ship"] = [Fault("hang")] * 9
@@ -198,7 +198,7 @@ def test_no_write_starts_beside_one_that_failed(tmp_path: Path) -> None:
 
 
 def test_a_failed_read_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
-    """A read that fails for good changes nothing: the model reads a structured error, and the end is marked degraded."""
+    """A read that fails for good: the model reads a structured error, and the end is marked degraded."""
     script = [Says(calls=[("quote", {"sku": "s"})]), *ORDER]
     with world(script) as there:
         there.faults["quote"] = [Fault("status", 404, error={"kind": "not_found"})]
@@ -287,12 +287,12 @@ def test_after_a_failed_write_the_rest_of_the_turn_is_held_back(tmp_path: Path) 
     "call", [("chargee", {}), ("charge", {"order": "o-1"}), ("charge", {"order": "o-1", "amount": "12"})]
 )
 def test_a_bad_call_is_refused_before_the_wire(tmp_path: Path, call: tuple[str, dict[str, Any]]) -> None:
-    """An unknown tool, a missing and a mistyped argument: nothing on the wire, the model told, and the run goes on."""
+    """An unknown tool, a missing and a mistyped argument: nothing on the wire, the model told, the run goes on."""
     with world([Says(calls=[call]), *ORDER]) as there:
         outcome = play(there, tmp_path)
     assert outcome.status == "succeeded"
     assert kinds(tmp_path, "tool_call_refused")[0]["reason"] == "preflight"
-    assert [seen.what for seen in there.seen if seen.what != "model"][0] == "POST charge"
+    assert next(seen.what for seen in there.seen if seen.what != "model") == "POST charge"
     assert len(there.calls("charge")) == 1
 
 
@@ -309,10 +309,9 @@ def test_a_model_that_never_learns_is_stopped(tmp_path: Path, call: tuple[str, d
 @pytest.mark.parametrize(("api", "stream"), BOTH_APIS)
 def test_nothing_is_executed_from_a_message_cut_by_length(tmp_path: Path, api: str, stream: bool) -> None:
     """Arguments cut inside a number by max_tokens: asked again with more room, and the right amount is charged."""
-    there: World
 
     def script(said: int, body: dict[str, Any]) -> Says:
-        room = body.get("max_tokens") or body.get("max_completion_tokens")
+        room = int(body.get("max_tokens") or body["max_completion_tokens"])
         if said == 0 and room <= 4096:
             return Says(calls=[CHARGE], cut=27, stop="max_tokens")
         return ORDER[said]
