@@ -18,6 +18,7 @@ from harness.errors import InputError
 from harness.loading import did_you_mean
 from harness.scenario import Scenario, joined
 from injectors.core import Fault, Moment, Place, Point, Reply, Request
+from traces.digest import args_digest
 from traces.providers import for_api, refragment, reply_bytes
 from traces.registry import Registry
 from traces.trace import Exchange, Trace
@@ -30,7 +31,10 @@ class TraceFile:
     path: Path
     trace: Trace
     model_turns: int
+    actions: Counter[tuple[str, str]]
+    """How often the task wants each action: by tool and digest of what is meant (see `wanted_actions`)."""
     tool_calls: Counter[str]
+    """Logical calls by tool."""
     compensable: Counter[str]
     """Calls that compensations of this trace's effects may make, by tool."""
     groups: Counter[str]
@@ -264,7 +268,10 @@ def unmatched(scenario: Scenario, traces: Sequence[TraceFile]) -> str | None:
 
 def describe_trace(path: Path, trace: Trace, registry: Registry) -> TraceFile:
     """Count what a trace holds."""
-    tools = Counter(exchange.tool for exchange in trace.tool_exchanges)
+    actions = wanted_actions(trace, registry)
+    tools: Counter[str] = Counter()
+    for (name, _), count in actions.items():
+        tools[name] += count
     compensable: Counter[str] = Counter()
     groups: Counter[str] = Counter()
     for name, count in tools.items():
@@ -279,10 +286,30 @@ def describe_trace(path: Path, trace: Trace, registry: Registry) -> TraceFile:
         path=path,
         trace=trace,
         model_turns=len(trace.model_exchanges),
+        actions=actions,
         tool_calls=tools,
         compensable=compensable,
         groups=groups,
     )
+
+
+def wanted_actions(trace: Trace, registry: Registry) -> Counter[tuple[str, str]]:
+    """How many equal actions the recorded task has, by tool and digest of what is meant.
+
+    Equal calls on the recording are separate actions (two equal gifts). Calls that mean the same with other arguments
+    (the same trip, paid by another card) are one action tried twice, and so is a call that the model repeats off the
+    recording because it failed.
+    """
+    equal: Counter[tuple[str, str, str]] = Counter()
+    for exchange in trace.tool_exchanges:
+        tool = registry.tools.get(exchange.tool)
+        exact = tool.args_digest(exchange.arguments) if tool else args_digest(exchange.arguments)
+        meant = tool.intent_digest(exchange.arguments) if tool else None
+        equal[exchange.tool, meant or exact, exact] += 1
+    actions: Counter[tuple[str, str]] = Counter()
+    for (name, meant, _), count in equal.items():
+        actions[name, meant] = max(actions[name, meant], count)
+    return actions
 
 
 def _occurrences(fault: Fault, source: TraceFile) -> int:

@@ -120,6 +120,10 @@ class _Run:
                 "upstreams": stage.upstreams,
                 "registry": self.player.registry,
                 "faults": list(plan.scenario.fault_data),
+                "wanted": [
+                    {"tool": tool, "meaning": meaning, "count": count}
+                    for (tool, meaning), count in plan.source.actions.items()
+                ],
             },
         )
         self.port = int(opened["port"])
