@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from reports.mechanisms.attempts import WAIT_TOLERANCE_S, Attempt
 from reports.mechanisms.view import Observation, View
 
+FAILURES_BEFORE_HANDOFF = 3
+"""A strong compensation that failed this often goes to people (contract section 9)."""
+
 RETRY_SHARE = 0.2
 RETRY_MINIMUM = 3
 """The retry share where an agent states none: 20 % of first attempts, at least 3 (Envoy's retry budget)."""
@@ -28,6 +31,8 @@ def retry_budget_stop(view: View) -> Iterator[Observation]:
     for attempt in _retryable(view):
         if _share_used_up(view, attempt):
             acted = stopped is not None and not view.later(attempt)
+            if not acted and not view.later(attempt) and _excused(view, attempt):
+                continue
             yield view.observe("retry_budget_stop", acted, attempt.end_line or attempt.line, attempt.tool)
 
 
@@ -50,12 +55,12 @@ def outcome_query(view: View) -> Iterator[Observation]:
         )
         if not unknown or not _alive_after(view, attempt.end_line or attempt.line):
             continue
-        asked = _asked_at(view, attempt)
+        asked = view.asked_at(attempt)
         repeated = [other.line for other in view.later(attempt)]
         undone = [
             line
             for line, record in view.of_type("compensation_started")
-            if record.step == attempt.start.step and line > attempt.line
+            if record.step == attempt.start.step and line > attempt.line and not view.is_undo(attempt)
         ]
         acted = asked is not None and all(asked < line for line in (*repeated, *undone))
         yield view.observe("outcome_query", acted, attempt.end_line or attempt.line, attempt.tool)
@@ -103,26 +108,21 @@ def _alive_after(view: View, line: int) -> bool:
 
 
 def _excused(view: View, attempt: Attempt) -> bool:
-    """Whether no further attempt was the right answer: the outcome is known by now, or a breaker stands open."""
+    """Whether no further attempt was the right answer: the outcome is known by now, a breaker stands open, or it
+    was the third failure of an undo, which goes to people."""
     ended = attempt.end_line or attempt.line
-    if attempt.start.idempotency_key and _asked_at(view, attempt) is not None:
+    if attempt.start.idempotency_key and view.asked_at(attempt) is not None:
         return True
+    if view.is_undo(attempt):
+        failed = [other for other in view.by_intent[attempt.intent] if other.line <= attempt.line and not other.ok]
+        if len(failed) >= FAILURES_BEFORE_HANDOFF:
+            return True
     return any(
         line > ended and record.tool == attempt.tool
         for line, record in view.own
         if (record.type == "breaker_state_changed" and record.to == "open")
         or (record.type == "tool_call_refused" and record.reason == "breaker")
     )
-
-
-def _asked_at(view: View, attempt: Attempt) -> int | None:
-    """Line at which the state of an attempt's key was asked for after its end."""
-    key, ended = attempt.start.idempotency_key, attempt.end_line or attempt.line
-    for line, record in view.said("outcome_query"):
-        named = record.idempotency_key == key if record.idempotency_key else record.tool == attempt.tool
-        if line > ended and named:
-            return line
-    return None
 
 
 def _share_used_up(view: View, attempt: Attempt) -> bool:
@@ -136,12 +136,14 @@ def _share_used_up(view: View, attempt: Attempt) -> bool:
             if other.retryable and (other.end_line or 0) < stopped[0]
         ]
         return ended > stopped[0] or ended == max(before, default=0)
-    stated = None
+    stated, stating, undoing = None, False, view.is_undo(attempt)
     for line, record in view.of_type("retry_scheduled"):
-        if line < ended and record.retry_budget_left is not None:
+        stating = stating or record.retry_budget_left is not None
+        # Undoing may have a budget of its own: what is left of the other says nothing here.
+        if line < ended and record.retry_budget_left is not None and view.undoing_at(line) == undoing:
             stated = record.retry_budget_left
-    if stated is not None:
-        return stated <= 0
+    if stating:
+        return stated is not None and stated <= 0
     first, again = set(), 0
     for other in (*view.attempts, *view.model_attempts):
         if other.line >= ended:

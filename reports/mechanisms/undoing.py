@@ -6,11 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from reports.mechanisms.attempts import Line
+from reports.mechanisms.retries import FAILURES_BEFORE_HANDOFF
 from reports.mechanisms.view import Observation, View
 from traces.history import Record
-
-FAILURES_BEFORE_HANDOFF = 3
-"""A strong compensation that failed this often goes to people (contract section 9)."""
 
 
 def compensation(view: View) -> Iterator[Observation]:
@@ -55,7 +53,12 @@ def manual_handoff(view: View) -> Iterator[Observation]:
 
 def partial_success(view: View) -> Iterator[Observation]:
     """A write path failed and effects stay; it acts by `partial_success_returned`, or that status."""
-    stays = [(line, effect) for line, effect in view.forward_effects if not view.is_undone(effect)]
+    # What is in people's hands does not stay by the run's decision: that is `manual_handoff`.
+    stays = [
+        effect
+        for _, effect in view.forward_effects
+        if not view.is_undone(effect) and not view.settled(effect.step, "manual")
+    ]
     if not stays or view.finished is None:
         return
     landed = {(effect.tool, effect.intent_digest or effect.args_digest) for _, effect in view.forward_effects}
@@ -106,6 +109,8 @@ def _failed_undos(view: View) -> dict[object, list[tuple[int, Record, str]]]:
             continue
         seen_tools.add(attempt.tool)
         failed = attempt.finish is not None and attempt.outcome in {"error", "timeout", "unknown", "rejected"}
+        if failed and attempt.uncertain and view.asked_at(attempt) is not None and not view.later(attempt):
+            continue  # its answer was lost, and its state is known by now: nothing failed
         if failed and attempt.finish is not None and attempt.end_line is not None:
             strength = strengths.get(attempt.start.step) or _declared_strength(view, attempt.tool)
             found[(attempt.tool, attempt.start.step)].append((attempt.end_line, attempt.start, strength))

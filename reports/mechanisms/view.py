@@ -299,6 +299,23 @@ class View:
         """`mechanism_acted` records of this name."""
         return [(n, record) for n, record in self.of_type("mechanism_acted") if record.name == mechanism]
 
+    def asked_at(self, attempt: Attempt) -> int | None:
+        """Line at which the state of an attempt's key was asked for after its end."""
+        key, ended = attempt.start.idempotency_key, attempt.end_line or attempt.line
+        for line, record in self.said("outcome_query"):
+            named = record.idempotency_key == key if record.idempotency_key else record.tool == attempt.tool
+            if line > ended and named:
+                return line
+        return None
+
+    def undoing_at(self, line: int) -> bool:
+        """Whether a compensation was under way at this line, by the agent's own word."""
+        open_steps: set[int | None] = set()
+        for at, record in self.of_type("compensation_started", "compensation_finished"):
+            if at < line:
+                (open_steps.add if record.type == "compensation_started" else open_steps.discard)(record.step)
+        return bool(open_steps)
+
     def exhausted(self, budget: str) -> Line | None:
         """The first `budget_exhausted` of this budget."""
         return next((item for item in self.of_type("budget_exhausted") if item[1].budget == budget), None)
