@@ -4,7 +4,8 @@
 the way of a request; `driver` is what the harness talks to.
 """
 
+from injectors.drivers.proxy import lean  # first: it has to come before mitmproxy's layers
 from injectors.drivers.proxy.driver import ProxyDriver
 from injectors.drivers.proxy.run import DriverError
 
-__all__ = ["DriverError", "ProxyDriver"]
+__all__ = ["DriverError", "ProxyDriver", "lean"]

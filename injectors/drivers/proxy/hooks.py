@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any
 
 from mitmproxy.connection import Client
@@ -20,7 +21,7 @@ from injectors.drivers.proxy.crossing import Crossing, forward, response
 from injectors.drivers.proxy.engine import Engine
 from injectors.drivers.proxy.guard import guarded
 from injectors.drivers.proxy.run import DriverError, Run, first_of
-from injectors.drivers.proxy.sockets import kill
+from injectors.drivers.proxy.sockets import ClientGoneError, gather, kill, writer_of
 from injectors.routing import route
 
 _HERE = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -44,7 +45,13 @@ class Hooks:
     @guarded
     def next_layer(self, data: NextLayer) -> None:
         # Plain HTTP and nothing else: guessing protocols, as mitmproxy would, lets bytes through uninspected.
+        data.context.options = self._engine.options
         data.layer = HttpLayer(data.context, HTTPMode.regular)
+
+    @guarded
+    def client_connected(self, client: Client) -> None:
+        with suppress(ClientGoneError):
+            gather(writer_of(self._engine.handler(client.id), client))
 
     @guarded
     def server_connect(self, data: ServerConnectionHookData) -> None:
@@ -58,19 +65,15 @@ class Hooks:
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Watch what is really written upstream: a request whose agent has left in time is never sent."""
         handler, client_id = self._engine.handler(data.client.id), data.client.id
-        writer = handler.transports[data.server].writer if handler else None
-        if not isinstance(writer, asyncio.StreamWriter):
-            raise DriverError("the upstream connection has no writer to watch")
-        write = writer.write
 
-        def watched(data: bytes) -> None:
+        def sending() -> None:
             under_way = self._sending.pop(client_id, None)
             if under_way is not None:
                 run, wire = under_way
                 run.sent.append(wire)
-            write(data)
 
-        writer.write = watched  # type: ignore[method-assign,assignment]
+        with suppress(ClientGoneError):  # closed again already: nothing will be sent
+            gather(writer_of(handler, data.server), sending)
 
     @guarded
     def client_disconnected(self, client: Client) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Callable
 from http.client import responses
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
 
-from mitmproxy.connection import Client
+from mitmproxy.connection import Connection
 from mitmproxy.http import HTTPFlow, Response
 from mitmproxy.net.http.http1 import assemble_response
 from mitmproxy.proxy.server import ConnectionHandler
@@ -27,12 +28,49 @@ class ClientGoneError(Exception):
     """The agent has closed its connection."""
 
 
-def writer_of(handler: ConnectionHandler | None, client: Client) -> asyncio.StreamWriter:
-    """The writer to the agent's connection. Raises `ClientGoneError` where that is closed."""
-    io = handler.transports.get(client) if handler is not None else None
+def writer_of(handler: ConnectionHandler | None, connection: Connection) -> asyncio.StreamWriter:
+    """The writer to a connection. Raises `ClientGoneError` where that is closed."""
+    io = handler.transports.get(connection) if handler is not None else None
     if io is None or not isinstance(io.writer, asyncio.StreamWriter) or io.writer.is_closing():
         raise ClientGoneError
     return io.writer
+
+
+def gather(writer: asyncio.StreamWriter, sending: Callable[[], None] | None = None) -> None:
+    """Let what is written in one turn of the loop leave as one segment: mitmproxy writes head and body apart, which
+    costs a system call and wakes the reader for half a message. `sending` is called just before bytes leave."""
+    untyped: Any = writer
+    loop = asyncio.get_running_loop()
+    write, drain, close, write_eof = writer.write, writer.drain, writer.close, writer.write_eof
+    pending: list[bytes] = []
+
+    def flush() -> None:
+        if pending:
+            data = b"".join(pending)
+            pending.clear()
+            if not writer.is_closing():
+                if sending is not None:
+                    sending()
+                write(data)
+
+    def gathering(data: bytes) -> None:
+        if not pending:
+            loop.call_soon(flush)
+        pending.append(data)
+
+    async def drained() -> None:
+        flush()
+        await drain()
+
+    def flushing(ending: Callable[[], None]) -> Callable[[], None]:
+        def end() -> None:
+            flush()
+            ending()
+
+        return end
+
+    untyped.write, untyped.drain = gathering, drained
+    untyped.close, untyped.write_eof = flushing(close), flushing(write_eof)
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
@@ -57,6 +95,7 @@ def raw_answer(answer: Response) -> bytes:
 async def deliver(writer: asyncio.StreamWriter, data: bytes) -> None:
     """Write and wait until the kernel has it all. Raises `ClientGoneError` if the agent leaves meanwhile."""
     writer.write(data)
+    await writer.drain()
     while writer.transport.get_write_buffer_size():
         if writer.is_closing():
             raise ClientGoneError
