@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import gc
+import json
+from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
+from harness.standins.conversation import POLICIES, next_reply
 from harness.standins.recording import Answer, Recordings, recording_of
 from tests.harness.standins.shop import CHARGE, EMAIL, ORDER, REGISTRY, Done, recorded
-from traces.registry import registry_from
-from traces.trace import Exchange, Trace, write_trace
+from traces.importers.tau_bench import WRITES, TauBench
+from traces.providers.turn import Message, ToolResult
+from traces.registry import Registry, registry_from
+from traces.trace import Exchange, Trace, read_trace, write_trace
 
 SHOP = registry_from(REGISTRY)
+ROOT = Path(__file__).parents[3]
+BUNDLED = ROOT / "traces" / "recorded"
+REAL = ROOT.parent / "shared" / "real-traces" / "tau-bench" / "gpt-4o-airline.json"
 
 
 def charges(trace: Trace, **args: object) -> tuple[tuple[int, ...], ...]:
@@ -42,6 +52,14 @@ def test_recorded_failure_is_known_from_what_the_model_was_told(api: str) -> Non
     declined = Done("charge", CHARGE.args, {"error": {"kind": "declined"}}, 402)
     turns = recording_of(recorded([[EMAIL, declined]], api=api), SHOP).turns
     assert turns[0].failed == (False, True)
+
+
+def test_recorded_failure_that_the_model_was_told_in_other_words() -> None:
+    """A refusal by the tool is a recorded failure, whatever the recorded agent made of it for the model."""
+    declined = Done("charge", CHARGE.args, "the card was refused", 402)
+    for told_as_error in (declined, replace(declined, status=200)):
+        turns = recording_of(recorded([[told_as_error]], api="openai-chat"), SHOP).turns
+        assert turns[0].failed == (told_as_error is declined,)
 
 
 def test_failure_of_the_last_turn_is_known_from_the_tool() -> None:
@@ -90,6 +108,11 @@ def test_repeated_model_request_is_one_turn() -> None:
     assert len(recording_of(replace(trace, exchanges=more), SHOP).turns) == 4
 
 
+def test_empty_message_is_no_turn() -> None:
+    """A recording that ends with a message that says nothing ends before it."""
+    assert len(recording_of(recorded(final=""), SHOP).turns) == 3
+
+
 def test_tool_that_the_registry_lacks_has_no_answers() -> None:
     """What cannot be called is not kept."""
     recording = recording_of(recorded([[Done("mystery", {}, {})]]), SHOP)
@@ -110,3 +133,56 @@ def test_one_file_is_read_once_and_let_go(tmp_path: Path) -> None:
     del first
     gc.collect()
     assert len(held) == 0
+
+
+@cache
+def bundled_registry() -> Registry:
+    """The registry of the bundled traces."""
+    return registry_from(yaml.safe_load((BUNDLED / "tools.yaml").read_text()))
+
+
+def heard(trace: Trace, registry: Registry, policy: str) -> list[str]:
+    """The places of a recording that an agent hears which executes every call and tries refused ones again."""
+    recording = recording_of(trace, registry)
+    messages = [Message("user", trace.request)]
+    asked: Counter[tuple[str, str]] = Counter()
+    places: list[str] = []
+    while len(places) <= len(recording.turns):
+        reply = next_reply(recording.turns, messages, policy)
+        places.append(reply.place)
+        calls = tuple(replace(call, id=f"{len(places)}-{n}") for n, call in enumerate(reply.turn.tool_calls))
+        messages.append(Message("assistant", reply.turn.text, calls))
+        results = []
+        for call in calls:
+            key = (call.name, registry.tools[call.name].args_digest(call.arguments))
+            asked[key] += 1
+            answer = recording.calls(*key, asked[key])[-1]
+            results.append(ToolResult(call.id, json.dumps(answer.body), not answer.ok))
+        messages.append(Message("tool", tool_results=tuple(results)))
+    return places
+
+
+def whole(trace: Trace, registry: Registry) -> list[str]:
+    """The places of all turns of a recording, and its end."""
+    return [*(f"turn {n}" for n in range(len(recording_of(trace, registry).turns))), "end"]
+
+
+@pytest.mark.parametrize("path", sorted(BUNDLED.glob("*.jsonl")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_bundled_traces_are_heard_to_the_end(path: Path, policy: str) -> None:
+    """Every bundled trace, also one with recorded failures, is on the recording from its first turn to its last."""
+    registry = bundled_registry()
+    trace = read_trace(path)
+    assert heard(trace, registry, policy) == whole(trace, registry)
+
+
+def test_real_runs_are_heard_to_the_end() -> None:
+    """The same for recorded runs of tau-bench, with their failed calls, equal calls and repeated call ids."""
+    if not REAL.exists():
+        pytest.skip(f"needs {REAL}, which is no part of this repository")
+    for trace in TauBench().read(REAL).traces[::8]:
+        writes = {"idempotency": "keyed", "severity": "internal", "avoid": True}
+        reads = {"idempotency": "natural"}
+        names = [tool["name"] for tool in trace.tools]
+        registry = registry_from({name: writes if name in WRITES else reads for name in names})
+        assert heard(trace, registry, "repair") == whole(trace, registry), trace.name
