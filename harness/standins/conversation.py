@@ -192,13 +192,10 @@ class _Walk:
 
     def _in_order_said(self, said: Message, places: Sequence[_Place]) -> list[_Place]:
         """The places in the order in which the message holds their calls; agents may reorder parallel calls."""
-        left = list(places)
-        ordered: list[_Place] = []
-        for call in said.tool_calls:
-            place = next(place for place in left if _key(self._call(place)) == _key(call))
-            left.remove(place)
-            ordered.append(place)
-        return ordered
+        left: dict[_CallKey, list[_Place]] = {}
+        for place in places:
+            left.setdefault(_key(self._call(place)), []).append(place)
+        return [left[_key(call)].pop(0) for call in said.tool_calls]
 
     def _call(self, place: _Place) -> ToolCall:
         return self.turns[place.turn].turn.tool_calls[place.call]
