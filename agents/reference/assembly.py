@@ -43,6 +43,7 @@ def assemble(task: Task, events: Events, clock: Clock, decisions: Decisions) -> 
     time = TimePlan(started, limits.wall_clock_s, limits.recovery_s)
     toolbox = Toolbox(task.offers, task.registry)
     account = _account(task)
+    account.restore(ledger.fact("spent") or {})
     client = ToolClient(
         url=task.tools_url,
         events=events,
@@ -62,6 +63,7 @@ def assemble(task: Task, events: Events, clock: Clock, decisions: Decisions) -> 
         clock=clock,
         account=account,
         decisions=decisions,
+        save=lambda spent: ledger.note("spent", spent),
         generation=ledger.generation,
     )
     steps = Steps(

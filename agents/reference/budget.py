@@ -75,6 +75,8 @@ class Account:
     last_input: int = 0
     last_output: int = 0
     longest_output: int = 0
+    pledged: tuple[int, int] = (0, 0)
+    """Tokens of the call under way, for the case that its process does not live to see the bill."""
 
     @property
     def used_cost(self) -> float:
@@ -105,8 +107,13 @@ class Account:
             room = min(room, affordable)
         return room
 
+    def pledge(self, input_tokens: int) -> None:
+        """Set aside what a call about to be made will cost, as far as one can tell."""
+        self.pledged = (input_tokens, self.last_output)
+
     def book(self, input_tokens: int, output_tokens: int) -> None:
         """Write down what a call used, or is assumed to have used."""
+        self.pledged = (0, 0)
         self.used_input += input_tokens
         self.used_output += output_tokens
         self.last_input, self.last_output = input_tokens, output_tokens
@@ -115,8 +122,8 @@ class Account:
     def as_json(self) -> dict[str, int]:
         """What a later process of the run must know."""
         return {
-            "used_input": self.used_input,
-            "used_output": self.used_output,
+            "used_input": self.used_input + self.pledged[0],
+            "used_output": self.used_output + self.pledged[1],
             "last_input": self.last_input,
             "last_output": self.last_output,
             "longest_output": self.longest_output,

@@ -20,6 +20,7 @@ from agents.reference.tools import Compensation, Tool
 
 TRIES: Final = {"strong": 3, "weak": 1}
 _INTERRUPTED: Final = Failure("interrupted", "the process ended during this call", True, True)
+_NOBODY_KNOWS: Final = "nobody can say whether it took effect"
 _SETTLED: Final = {"compensated": "compensated", "compensation_failed": "manual", "manual": "manual"}
 
 
@@ -70,6 +71,15 @@ class Undoer:
                 self._to_person(done, action.step, "it may have been undone already")
         return done
 
+    def settle_doubts(self) -> dict[int, str]:
+        """Find out about steps in doubt; those nobody can tell of go to a person. Their numbers, with reasons."""
+        done = Undone()
+        for action in saga.in_doubt(self.ledger.actions(), self.tool_of):
+            known = self._resolve(action)
+            if known is not None and known.state != "succeeded":
+                self._to_person(done, action.step, _NOBODY_KNOWS)
+        return done.manual
+
     def give_up(self, failure: Failure) -> Undone:
         """Leave whatever is not settled yet to a person."""
         done = Undone()
@@ -97,7 +107,7 @@ class Undoer:
         if known is None:
             return
         if known.state != "succeeded":
-            self._to_person(done, action.step, "nobody can say whether it took effect")
+            self._to_person(done, action.step, _NOBODY_KNOWS)
             return
         way = self.tool_of(action.tool).compensation
         if way is None or way.strength not in TRIES:

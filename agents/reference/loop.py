@@ -64,9 +64,6 @@ class Run:
             )
         if self.ledger.resumed:
             self._say_resumed()
-            self.account.restore(self.ledger.fact("spent") or {})
-            if not self._unfinished():  # it was asking the model when it died: that call is paid for, too
-                self.account.book(self.account.last_input, self.account.last_output)
 
     def _say_resumed(self) -> None:
         actions = self.ledger.actions()
@@ -80,9 +77,6 @@ class Run:
             direction="backward" if self.ledger.fact("undoing") else "forward",
             in_doubt=[action.step for action in actions if action.state == "pending"],
         )
-
-    def _unfinished(self) -> list[Action]:
-        return [action for action in self.ledger.actions() if action.state in ("declared", "pending")]
 
     def _forward(self) -> saga.Ending:
         """All forward work; a run that once turned round goes no step forward any more."""
@@ -125,7 +119,7 @@ class Run:
             answer = self.ledger.turns()[-1]["text"] if self.ledger.turns() else None
             return Outcome("succeeded", self._standing(actions), answer=answer, degraded=degraded)
         if ending.way == "keep_part":
-            return self._keep_part(actions, ending.failure, degraded)
+            return self._keep_part(ending.failure, degraded)
         if ending.way == "fail":
             return Outcome(
                 "failed",
@@ -137,9 +131,11 @@ class Run:
             )
         return self._undo(ending.failure or Failure("unsettled", "no reason was stored"))
 
-    def _keep_part(
-        self, actions: Sequence[Action], failure: Failure | None, degraded: tuple[dict[str, str], ...]
-    ) -> Outcome:
+    def _keep_part(self, failure: Failure | None, degraded: tuple[dict[str, str], ...]) -> Outcome:
+        left = self.undoer.settle_doubts()
+        actions = self.ledger.actions()
+        if left:
+            self.events.emit("handed_off", **self._handover(actions, Undone(manual=left), failure))
         outcome = Outcome(
             "partial_success",
             completed=self._standing(actions),
@@ -186,7 +182,7 @@ class Run:
             handover=handover,
         )
 
-    def _handover(self, actions: Sequence[Action], done: Undone, failure: Failure) -> dict[str, Any]:
+    def _handover(self, actions: Sequence[Action], done: Undone, failure: Failure | None) -> dict[str, Any]:
         """What a person needs: what is certain, what is not, what was tried, and what nobody has tried."""
         doubtful = [action.step for action in actions if action.state in ("pending", "uncertain")]
         return {
@@ -196,7 +192,7 @@ class Run:
             ],
             "certain": [action.step for action in actions if action.state == "succeeded"],
             "uncertain": doubtful,
-            "tried": [{"compensated": done.compensated}, {"failed_with": failure.as_json()}],
+            "tried": [{"compensated": done.compensated}, {"failed_with": failure.as_json() if failure else None}],
             "untried": [{"step": step, "why": why} for step, why in sorted(done.manual.items())],
             "in_flight": doubtful,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -56,6 +56,8 @@ class ModelClient:
     clock: Clock
     account: Account
     decisions: Decisions
+    save: Callable[[Mapping[str, int]], None]
+    """Stores what was spent; told before a call what it may cost, since its process may not live to see the bill."""
     generation: int = 1
     budget: RetryBudget = field(default_factory=RetryBudget)
 
@@ -92,6 +94,8 @@ class ModelClient:
             "step": question.next_step,
         }
         self.budget.note_request(now)
+        self.account.pledge(estimate)
+        self.save(self.account.as_json())
         self.events.emit("model_call_started", **common, input_tokens_estimated=estimate)
         answer, outcome = self._send(body, attempt, common)
         tokens_in, tokens_out = estimate, self.account.last_output

@@ -98,27 +98,30 @@ class Ending:
 def conclude(actions: Sequence[Action], tool_of: ToolOf, stop: Stop | None) -> Ending:
     """Pure: what becomes of the effects that stand.
 
-    A missing grave write (visible, money) makes the others pointless: undo. A missing minor one does not: keep the
-    rest and say so. Where the forward way broke off with the rest of the work unknown, undo as well, unless an effect
-    stands that can neither be undone nor repeated: past that point the rest is kept and said to be unfinished.
+    A missing or doubtful grave write makes the others pointless: undo. A minor one does not: keep the rest, say so.
+    Where the forward way broke off with the rest of the work unknown, undo as well, unless an effect stands that can
+    neither be undone nor repeated: past that point the rest is kept and said to be unfinished.
     """
     lacking = missing(actions, tool_of)
-    failure = stop.failure if stop else (lacking[0].failure if lacking else None)
-    in_doubt = any(action.state in _DOUBTFUL and tool_of(action.tool).effectful for action in actions)
+    doubtful = in_doubt(actions, tool_of)
     standing = standing_effects(actions, tool_of)
-    if in_doubt:
-        return Ending("undo", failure or _NEVER_SETTLED)
-    if failure is None and not lacking:
+    failure = stop.failure if stop else next((action.failure for action in lacking if action.failure), None)
+    if not lacking and not doubtful and failure is None:
         return Ending("succeed")
     failure = failure or Failure("incomplete", "not all that was planned came about")
     if not standing:
-        return Ending("fail", failure)
-    if any(tool_of(action.tool).grave for action in lacking):
+        return Ending("undo" if doubtful else "fail", failure)
+    if any(tool_of(action.tool).grave for action in [*lacking, *doubtful]):
         return Ending("undo", failure)
     past_return = any(_final(tool_of(action.tool)) for action in standing)
     if stop is not None and stop.step is None and not past_return:
         return Ending("undo", failure)
     return Ending("keep_part", failure)
+
+
+def in_doubt(actions: Sequence[Action], tool_of: ToolOf) -> list[Action]:
+    """Writes that may have taken effect."""
+    return [action for action in actions if action.state in _DOUBTFUL and tool_of(action.tool).effectful]
 
 
 def standing_effects(actions: Sequence[Action], tool_of: ToolOf) -> list[Action]:
@@ -176,9 +179,6 @@ def undoing_arguments(action: Action, way: Compensation, undoing: Tool) -> dict[
 def undoing_tool(tool: Tool) -> Tool:
     """A call that undoes something always has an effect, and so a key, whatever the registry says of it alone."""
     return tool if tool.effectful else replace(tool, severity="internal")
-
-
-_NEVER_SETTLED = Failure("unsettled", "a step was begun and its end is not known", may_have_taken_effect=True)
 
 
 def _names(later: Action, way: Compensation, earlier: Action) -> bool:

@@ -45,7 +45,7 @@ class Tool:
 
     name: str
     idempotency: str = "irreversible"
-    severity: str = "visible"
+    severity: str = "money"
     version: str | None = None
     key_header: str | None = "Idempotency-Key"
     key_path: str | None = None
@@ -66,8 +66,9 @@ class Tool:
 
     @property
     def grave(self) -> bool:
-        """Whether a missing effect of it makes the whole task pointless."""
-        return self.severity in ("visible", "money")
+        """Whether the other effects lose their point without it. A notice (visible, and past recall) is not grave:
+        nothing rests on it."""
+        return self.severity == "money" or (self.severity == "visible" and self.idempotency != "irreversible")
 
     @property
     def repeatable(self) -> bool:
@@ -115,7 +116,7 @@ def _tool(name: str, data: Mapping[str, Any], offer: Offer | None) -> Tool:
     return Tool(
         name=name,
         idempotency=idempotency if idempotency in ("natural", "keyed") else "irreversible",
-        severity=severity if severity in _SEVERITIES else "visible",
+        severity=severity if severity in _SEVERITIES else "money",
         version=None if version is None else str(version),
         key_header=key.get("header") or ("Idempotency-Key" if not key.get("json") else None),
         key_path=key.get("json"),
