@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from traces.history import Record
 
@@ -126,3 +128,32 @@ def paired(records: Sequence[Line], first: str, last: str) -> list[Attempt]:
             at = waiting.pop(who)
             attempts[at] = Attempt(attempts[at].line, attempts[at].start, line, record)
     return attempts
+
+
+def with_digests(attempts: list[Attempt]) -> list[Attempt]:
+    """Gives attempts that lack the intent's digest that of another attempt with their key or their arguments.
+
+    What never reached the wire is the agent's own record, and an agent need not compute what the wire does.
+    """
+    known: dict[tuple[str, str], Record] = {}
+    for attempt in attempts:
+        start = attempt.start
+        for mark in (start.idempotency_key, start.args_digest):
+            if mark is not None and start.intent_digest is not None:
+                known.setdefault((attempt.tool, mark), start)
+    for attempt in attempts:
+        if attempt.start.idempotency_key is not None and attempt.start.args_digest is not None:
+            known.setdefault((attempt.tool, attempt.start.idempotency_key), attempt.start)
+    return [_completed(attempt, known) for attempt in attempts]
+
+
+def _completed(attempt: Attempt, known: dict[tuple[str, str], Record]) -> Attempt:
+    start = attempt.start
+    if start.intent_digest is not None:
+        return attempt
+    for mark in (start.idempotency_key, start.args_digest):
+        sibling = known.get((attempt.tool, mark)) if mark is not None else None
+        if sibling is not None:
+            digests = {"args_digest": sibling.args_digest, "intent_digest": sibling.intent_digest}
+            return replace(attempt, start=msgspec.structs.replace(start, **digests))
+    return attempt

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reports.mechanisms.attempts import MODEL, Attempt, Line, paired
+from reports.mechanisms.attempts import MODEL, Attempt, Line, paired, with_digests
 from traces.history import Limits, Record
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class View:
     @cached_property
     def attempts(self) -> list[Attempt]:
         """All attempts of tool calls, in the order of their starts."""
-        return paired(self.own, "tool_call_started", "tool_call_finished")
+        return with_digests(paired(self.own, "tool_call_started", "tool_call_finished"))
 
     @cached_property
     def model_attempts(self) -> list[Attempt]:

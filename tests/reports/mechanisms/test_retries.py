@@ -160,3 +160,23 @@ def test_dedup_of_claims_is_told_by_the_answer() -> None:
     """Without a word of the service the answer `deduplicated` shows that it collapsed."""
     story = Story().call("charge", key="k").call("charge", "deduplicated", key="k").done()
     assert seen(story, "dedup") == [True]
+
+
+def test_the_retry_budget_of_undoing_is_another_one() -> None:
+    """A forward budget that is used up says nothing of the undo's own."""
+    story = Story().asks("charge").call("charge", key="k", effect="e1").asks("mail")
+    story.add("retry_scheduled", retry_budget_left=0.0).add("compensation_started", step=1, tool="refund")
+    story.call("refund", "error", digest="r", key="u", finish=FAILED)
+    story.call("refund", digest="r", key="u").add("compensation_finished", step=1, outcome="ok").done("rolled_back")
+    assert seen(story, "retry_budget_stop") == []
+    assert seen(story, "retry") == [True]
+
+
+def test_retry_budget_stop_follows_what_the_agent_states() -> None:
+    """Nothing left by its own word: it stops, and says so."""
+    story = Story().call("lookup", "timeout").add("retry_scheduled", tool="lookup", retry_budget_left=0.0)
+    story.call("lookup", "timeout")
+    assert seen(story, "retry_budget_stop") == [False]
+    story.add("budget_exhausted", budget="retry").done("failed")
+    assert seen(story, "retry_budget_stop") == [True]
+    assert seen(story, "retry") == [True]

@@ -122,3 +122,38 @@ def test_partial_success_has_no_opportunity_where_all_or_nothing_is_true() -> No
     assert seen(story, "partial_success") == []
     declined = charged().call("mail", "rejected", digest="m", step=2, finish={"http_status": 422}).done()
     assert seen(declined, "partial_success") == []
+
+
+def test_an_attempt_that_never_reached_the_wire_belongs_to_its_intent() -> None:
+    """The agent's own start knows no intent digest; its key tells that the later attempt is the same write."""
+    story = charged().asks("mail", "m")
+    story.start("charge", digest="d2", idempotency_key="k2", step=2, source="agent", wire=None)
+    story.call("charge", digest="d2", key="k2", step=2, intent_digest="i2", effect="e2").done()
+    assert seen(story, "partial_success") == []
+    assert seen(story, "compensation") == []
+
+
+def test_an_undo_whose_lost_answer_was_asked_for_did_not_fail() -> None:
+    """The refund timed out, its state says applied: neither a retry nor people are needed."""
+    story = charged().add("compensation_started", step=1, tool="refund", strength="strong")
+    call = story.start("refund", digest="r1", idempotency_key="undo-k")
+    story.effect("refund", "c1", digest="r1", key="undo-k", compensates="e1").end(call, "refund", "timeout")
+    story.add("mechanism_acted", source="wire", name="outcome_query", tool="refund", idempotency_key="undo-k")
+    story.add("compensation_finished", step=1, tool="refund", outcome="ok").done("rolled_back")
+    assert seen(story, "compensation_retry") == []
+    assert seen(story, "manual_handoff") == []
+    assert seen(story, "outcome_query") == [True]
+    assert seen(story, "retry") == []
+
+
+def test_what_is_in_peoples_hands_is_no_partial_success() -> None:
+    """A handed-over effect stays by nobody's decision."""
+    story = undo(undo(undo(half_done(), "error"), "error"), "error")
+    assert seen(handed(story), "partial_success") == []
+
+
+def test_the_third_failure_of_an_undo_asks_for_no_retry() -> None:
+    """Two failures are tried again, the third goes to people."""
+    story = handed(undo(undo(undo(charged(), "error"), "error"), "error"))
+    assert seen(story, "compensation_retry") == [True, True]
+    assert seen(story, "retry") == [True, True]
