@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +54,12 @@ def files_below(folder: str) -> Iterator[Path]:
     for path in sorted((REPOSITORY / folder).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
             yield path
+
+
+def refuse(places: Iterable[str]) -> None:
+    """Fail with all the places that break a rule, one a line."""
+    found = list(places)
+    assert not found, "\n" + "\n".join(found)
 
 
 def relative(path: Path) -> str:

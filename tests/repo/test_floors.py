@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.repo.sources import FLOORS, Source, sources
+from tests.repo.sources import FLOORS, Source, refuse, sources
 
 BELOW = {
     "harness": {"reports", "injectors", "invariants", "traces", "stormproof"},
@@ -48,7 +48,7 @@ def test_floor_imports_only_what_is_below(floor: str) -> None:
         if name.partition(".")[0] in {*FLOORS, "tests", "scenarios", "benchmarks"} - allowed
         and (floor, name) != CATALOGUE
     ]
-    assert wrong == []
+    refuse(wrong)
 
 
 @pytest.mark.parametrize("floor", STANDARD_LIBRARY_ONLY)
@@ -61,7 +61,7 @@ def test_floor_does_without_third_parties(floor: str) -> None:
         for line, name in source.imports
         if name.partition(".")[0] not in allowed
     ]
-    assert wrong == []
+    refuse(wrong)
 
 
 @pytest.mark.parametrize("library", DOORS)
@@ -73,7 +73,7 @@ def test_third_party_comes_in_by_its_door(library: str) -> None:
         for line, name in source.imports
         if name.partition(".")[0] == library and not source.path.startswith(DOORS[library])
     ]
-    assert wrong == []
+    refuse(wrong)
 
 
 def test_rule_sees_imports_inside_functions() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.repo.sources import FLOORS, REPOSITORY, Source, sources
+from tests.repo.sources import FLOORS, REPOSITORY, Source, refuse, sources
 
 MOST_LINES = 400
 MOST_BY_POSITION = 3
@@ -27,7 +27,7 @@ Definition = Function | ast.ClassDef
 def test_files_are_not_too_long() -> None:
     """A file of more than 400 lines holds more than one concept and wants splitting."""
     lengths = {source.path: source.text.count("\n") for source in sources(*EVERYTHING)}
-    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
+    refuse(f"{path}: {length} lines" for path, length in lengths.items() if length > MOST_LINES)
 
 
 def test_what_is_public_says_what_it_is() -> None:
@@ -36,7 +36,7 @@ def test_what_is_public_says_what_it_is() -> None:
         f"{source.path}:1" for source in sources(*FLOORS) if source.tree.body and not ast.get_docstring(source.tree)
     ]
     inner = [where for where, node in public() if not ast.get_docstring(node)]
-    assert modules + inner == []
+    refuse(modules + inner)
 
 
 def test_more_than_three_arguments_go_by_name() -> None:
@@ -49,19 +49,19 @@ def test_more_than_three_arguments_go_by_name() -> None:
         for where, node in public()
         if isinstance(node, Function) and not node.decorator_list and len(by_position(node)) > MOST_BY_POSITION
     ]
-    assert found == []
+    refuse(found)
 
 
 def test_no_assert_carries_behaviour() -> None:
     """`python -O` removes asserts: outside tests there are none."""
     nodes = ((source, node) for source in sources(*FLOORS) for node in ast.walk(source.tree))
-    assert [f"{source.path}:{node.lineno}" for source, node in nodes if isinstance(node, ast.Assert)] == []
+    refuse(f"{source.path}:{node.lineno}" for source, node in nodes if isinstance(node, ast.Assert))
 
 
 def test_nothing_is_left_to_do() -> None:
     """No comment puts work off: it is done, or it stands in the tracker."""
     comments = ((source, token) for source in sources(*EVERYTHING) for token in comments_of(source))
-    assert [f"{source.path}:{token.start[0]}" for source, token in comments if LEFT_OVER.search(token.string)] == []
+    refuse(f"{source.path}:{token.start[0]}" for source, token in comments if LEFT_OVER.search(token.string))
 
 
 def test_tests_state_their_claim() -> None:
@@ -74,7 +74,7 @@ def test_tests_state_their_claim() -> None:
         for source, node in functions
         if node.name.startswith("test_") and not (ast.get_docstring(node) or "").strip()
     ]
-    assert found == []
+    refuse(found)
 
 
 @pytest.mark.parametrize("arguments", [("check", "."), ("format", "--check", ".")], ids=["rules", "format"])
