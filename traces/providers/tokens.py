@@ -50,7 +50,11 @@ def inside_token(raw: str, offset: int, inside: str) -> bool:
 
 def pieces(raw: str, size: int = PIECE) -> list[str]:
     """Splits the text as a stream does, with a border inside every number and string value that can be cut."""
-    borders = {*range(size, len(raw), size), *cut_points(raw, "number"), *cut_points(raw, "string")}
+    # One border in a number and no other: a cut there leaves the same number however long the text before it is.
+    numbers = ((at, token) for at, token, _ in _tokens(raw) if not token.startswith('"'))
+    within = {offset for at, token in numbers for offset in range(at + 1, at + len(token))}
+    borders = {*range(size, len(raw), size)} - within
+    borders |= {*cut_points(raw, "number"), *cut_points(raw, "string")}
     ordered = [0, *sorted(borders), len(raw)]
     return [raw[start:end] for start, end in pairwise(ordered) if start < end]
 
