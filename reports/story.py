@@ -37,7 +37,8 @@ def sentence(record: Raw) -> str:
     """What a record says, short: `charge → try again in 0.4 s`. Never more than one line."""
     kind = str(record.get("type", "?"))
     teller = _TELLERS.get(kind)
-    return plain(teller(record) if teller else kind.replace("_", " "), limit=VALUE_LIMIT)
+    told = teller(record) if teller else ""
+    return plain(told or kind.replace("_", " "), limit=VALUE_LIMIT)
 
 
 def short(value: Any, limit: int = 14) -> str:
