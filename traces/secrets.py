@@ -174,11 +174,14 @@ def replace_in(value: Any, replace: Replace, *, name: str | None = None) -> Any:
     `name`: the field that holds the value; some fields are secret whatever is in them.
     """
     if isinstance(value, dict):
-        return {replace_in_text(key, replace): replace_in(item, replace, name=key) for key, item in value.items()}
+        return {
+            key if _clean(key) else replace_in_text(key, replace): replace_in(item, replace, name=key)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [replace_in(item, replace, name=name) for item in value]
     if isinstance(value, str):
-        if value and name is not None and _bare(name) in _SECRET_FIELDS:
+        if value and name is not None and _is_secret_field(name):
             return replace("field", value)
         return value if _clean(value) else _replace_nested(value, replace)
     if isinstance(value, int) and not isinstance(value, bool) and _real_card(str(value)):
@@ -186,7 +189,7 @@ def replace_in(value: Any, replace: Replace, *, name: str | None = None) -> Any:
     return value
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=16384)
 def _clean(text: str) -> bool:
     """True where a text holds no secret. A conversation is sent again with every turn, so most texts come often."""
     found: list[str] = []
@@ -214,8 +217,9 @@ def _replace_nested(text: str, replace: Replace) -> str:
     return replace_in_text(text, replace)
 
 
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z]", "", name.lower())
+@lru_cache(maxsize=4096)
+def _is_secret_field(name: str) -> bool:
+    return re.sub(r"[^a-z]", "", name.lower()) in _SECRET_FIELDS
 
 
 def replace_in_headers(headers: dict[str, Any], replace: Replace) -> dict[str, Any]:

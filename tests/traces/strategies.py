@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from traces.providers.turn import ToolCall, Turn, tool_call
+
+searched = settings(max_examples=50, deadline=None)
+"""How hard to look. No deadline: the machine may be busy, and nothing here is about time."""
 
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
 names = st.from_regex(r"[a-z][a-z0-9_]{0,20}", fullmatch=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.traces.strategies import json_values
+from tests.traces.strategies import json_values, searched
 from traces.digest import Intent, Normalise, args_digest, canonical, digest, intent_digest, normalise
 from traces.paths import parse_path
 
@@ -34,6 +34,7 @@ def test_canonical(value: Any, spelled: str) -> None:
     assert digest(value) == hashlib.sha256(spelled.encode()).hexdigest()
 
 
+@searched
 @given(value=json_values)
 def test_spelling_does_not_matter(value: Any) -> None:
     """A value written and read by JSON in another order and layout has the same digest."""

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traces.strategies import texts
+from tests.traces.strategies import searched, texts
 from traces.mask import Mask, find_secrets, mask_trace
 from traces.providers import anthropic_messages
 from traces.providers.sse import events
@@ -57,6 +57,7 @@ secrets = st.sampled_from(
 )
 
 
+@searched
 @given(before=texts, secret=secrets, after=texts)
 def test_nothing_is_found_after_masking(before: str, secret: str, after: str) -> None:
     """Whatever stands around a secret, a masked trace passes the search, and masking it again changes nothing."""

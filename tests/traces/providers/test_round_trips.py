@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traces.strategies import turns
+from tests.traces.strategies import searched, turns
 from traces.providers import (
     PROVIDERS,
     Event,
@@ -46,6 +46,7 @@ def streamed(provider: Provider, turn: Turn) -> bytes:
 
 
 @both
+@searched
 @given(turn=turns())
 def test_plain_reply_reads_back(provider: Provider, turn: Turn) -> None:
     """A turn written as a plain reply is read back as it was."""
@@ -54,6 +55,7 @@ def test_plain_reply_reads_back(provider: Provider, turn: Turn) -> None:
 
 
 @both
+@searched
 @given(turn=turns())
 def test_streamed_reply_reads_back(provider: Provider, turn: Turn) -> None:
     """A turn written as a stream is read back as it was, the text of its arguments to the letter."""
@@ -63,6 +65,7 @@ def test_streamed_reply_reads_back(provider: Provider, turn: Turn) -> None:
 
 
 @both
+@searched
 @given(turn=turns(), data=st.data())
 def test_cut_stream_is_never_complete(provider: Provider, turn: Turn, data: st.DataObject) -> None:
     """However many whole events are missing at the end, the turn that is read does not say it is complete."""
@@ -72,6 +75,7 @@ def test_cut_stream_is_never_complete(provider: Provider, turn: Turn, data: st.D
 
 
 @both
+@searched
 @given(turn=turns(), cut=st.integers(0, 10_000))
 def test_events_do_not_depend_on_chunks(provider: Provider, turn: Turn, cut: int) -> None:
     """Read in one go or in two pieces, a body has the same events, and their offsets tile it."""
@@ -141,6 +145,7 @@ def test_other_tool_is_not_cut(provider: Provider) -> None:
 
 
 @both
+@searched
 @given(turn=turns())
 def test_refragment_changes_nothing_of_what_is_said(provider: Provider, turn: Turn) -> None:
     """A stream split anew says the same, and splitting it twice gives the same bytes."""

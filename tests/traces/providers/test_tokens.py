@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 
-from tests.traces.strategies import arguments
+from tests.traces.strategies import arguments, searched
 from traces.providers.tokens import cut_points, inside_token, partial_object, pieces
 
 
@@ -42,6 +42,7 @@ def test_cut_string_is_a_value_and_no_escape() -> None:
         cut_points(raw, "key")
 
 
+@searched
 @given(given_arguments=arguments)
 def test_pieces_join_and_have_a_border_at_every_cut(given_arguments: dict[str, object]) -> None:
     """The pieces of a text are the text, none is empty, and each place to cut is a border between two."""
