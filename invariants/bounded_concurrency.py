@@ -27,23 +27,24 @@ class _Queued(msgspec.Struct, eq=False, gc=False):
     waiting: bool = True
 
 
-class _Notes(msgspec.Struct, eq=False):
-    """Of one run: its calls in flight with their groups, its queue records, its findings."""
-
-    in_flight: dict[str, str | None] = {}
-    queued: dict[str, _Queued] | None = None
-    limited: bool = False
-    """A limit applied to one of its calls."""
-    starved: bool = False
-    rulings: dict[str, Ruling] | None = None
-
-
 class _Services(msgspec.Struct, eq=False):
     """Of one world: per resource group the limit so far, the calls in flight and the queues that may starve."""
 
     limits: dict[str, float] = {}
     in_flight: dict[str, int] = {}
     queues: dict[str | None, dict[_Queued, Run]] = {}
+
+
+class _Notes(msgspec.Struct, eq=False):
+    """Of one run: its calls in flight with their groups, its queue records, its findings."""
+
+    services: _Services
+    in_flight: dict[str, str | None] = {}
+    queued: dict[str, _Queued] | None = None
+    limited: bool = False
+    """A limit applied to one of its calls."""
+    starved: bool = False
+    rulings: dict[str, Ruling] | None = None
 
 
 class BoundedConcurrency(Invariant):
@@ -99,7 +100,7 @@ class BoundedConcurrency(Invariant):
     def _notes(self, run: Run) -> _Notes:
         notes = self._runs.get(run)
         if notes is None:
-            notes = self._runs[run] = _Notes()
+            notes = self._runs[run] = _Notes(self._services(run.world))
         return notes
 
     def _queued(self, run: Run, line: int, record: Record) -> None:
@@ -145,24 +146,23 @@ class BoundedConcurrency(Invariant):
         if most is None and group is None:
             return
         if notes is None:
-            notes = self._runs[run] = _Notes()
+            notes = self._notes(run)
         notes.in_flight[attempt] = group
         if most is not None:
             notes.limited = True
             if len(notes.in_flight) > most + TOLERANCE:
                 _break(notes, "peak", line, f"{len(notes.in_flight)} calls of the run in flight, {most:g} allowed")
         if group is not None:
-            self._group_started(run, line, notes=notes, group=group)
-
-    def _group_started(self, run: Run, line: int, *, notes: _Notes, group: str) -> None:
-        services = self._services(run.world)
-        count = services.in_flight[group] = services.in_flight.get(group, 0) + 1
-        limit = services.limits.get(group)
-        if limit is not None:
-            notes.limited = True
-            if count > limit + TOLERANCE:
-                message = f"{count} calls of group `{group}` in flight over all runs of the world, {limit:g} allowed"
-                _break(notes, "group-peak", line, message)
+            services = notes.services
+            count = services.in_flight[group] = services.in_flight.get(group, 0) + 1
+            limit = services.limits.get(group)
+            if limit is not None:
+                notes.limited = True
+                if count > limit + TOLERANCE:
+                    message = (
+                        f"{count} calls of group `{group}` in flight over all runs of the world, {limit:g} allowed"
+                    )
+                    _break(notes, "group-peak", line, message)
 
     def _overtaking(self, run: Run, line: int, record: Record, *, queued: _Queued) -> None:
         """A queued call is started: whoever was queued before it by another tenant may have waited too long."""
@@ -190,12 +190,10 @@ class BoundedConcurrency(Invariant):
 
     def _finished(self, run: Run, line: int, record: Record) -> None:
         notes = self._runs.get(run)
-        if notes is not None and record.attempt_id is not None and record.attempt_id in notes.in_flight:
-            self._landed(run, notes.in_flight.pop(record.attempt_id))
-
-    def _landed(self, run: Run, group: str | None) -> None:
-        if group is not None:
-            self._services(run.world).in_flight[group] -= 1
+        if notes is not None and record.attempt_id is not None:
+            group = notes.in_flight.pop(record.attempt_id, None)
+            if group is not None:
+                notes.services.in_flight[group] -= 1
 
     def _ended(self, run: Run, line: int, record: Record) -> None:
         notes = self._runs.get(run)
@@ -203,7 +201,8 @@ class BoundedConcurrency(Invariant):
             return
         if notes.in_flight:
             for group in notes.in_flight.values():
-                self._landed(run, group)
+                if group is not None:
+                    notes.services.in_flight[group] -= 1
             notes.in_flight.clear()
         for queued in (notes.queued or {}).values():
             if queued.waiting:

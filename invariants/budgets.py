@@ -34,6 +34,8 @@ class _Notes(msgspec.Struct, eq=False):
     cost_seen: bool = False
     cost_line: int = 0
     deadline_seen: bool = False
+    own_end: float = -math.inf
+    """When the run's own time and its grace are over, once that was asked."""
     scopes: dict[str, tuple[float, int]] | None = None
     """Scope -> earliest instant at which its budget ends, and the first start that said so."""
     reset: Ruling | None = None
@@ -105,7 +107,7 @@ class Budgets(Invariant):
     def _started(self, run: Run, line: int, record: Record) -> None:
         remaining = record.deadline_remaining_s
         if remaining is not None:
-            self._deadline(run, line, record, remaining=remaining)
+            self._deadline(run, line, record, instant=record.t + remaining)
         if record.attempt_id is None:
             self._refused(run, line, record)
 
@@ -124,12 +126,13 @@ class Budgets(Invariant):
         notes = self._notes(run)
         notes.plan, notes.plan_line = record.actions, line
 
-    def _deadline(self, run: Run, line: int, record: Record, *, remaining: float) -> None:
+    def _deadline(self, run: Run, line: int, record: Record, *, instant: float) -> None:
         notes = self._notes(run)
         notes.deadline_seen = True
         scope = record.scope if record.scope is not None else "root"
-        instant = record.t + remaining
-        scopes = notes.scopes = notes.scopes or {}
+        scopes = notes.scopes
+        if scopes is None:
+            scopes = notes.scopes = {}
         earliest = scopes.get(scope)
         if earliest is None or instant < earliest[0]:
             scopes[scope] = (instant, line)
@@ -139,11 +142,13 @@ class Budgets(Invariant):
                 (earliest[1], line),
                 f"the deadline of scope `{scope}` is {instant - earliest[0]:.3f} s later than at an earlier call",
             )
-        limits = run.limits
-        if limits.wall_clock_s is None or run.start_line <= 0 or notes.late_recovering is not None:
+        if instant <= notes.own_end + TOLERANCE or notes.late_recovering is not None:
             return
-        end = run.start_t + limits.wall_clock_s + _grace(run)
-        if instant > end + TOLERANCE:
+        limits = run.limits
+        if limits.wall_clock_s is not None and run.start_line > 0:
+            end = notes.own_end = run.start_t + limits.wall_clock_s + _grace(run)
+            if instant <= end + TOLERANCE:
+                return
             ruling = Ruling(
                 "deadline-reset",
                 (run.start_line, line),

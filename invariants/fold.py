@@ -5,7 +5,7 @@ It decides which records count, derives calls, forward effects and open compensa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -17,15 +17,20 @@ from traces.history import Limits, Record
 _SLACK_S = 0.05 + TOLERANCE
 """How far `t` may fall back within a run."""
 
-_NOT_OF_AGENT = frozenset(
-    {"effect", "fault_injected", "harness_lag", "process_started", "process_exited", "world_finished"}
-)
+_NOT_OF_AGENT = frozenset({"effect", "fault_injected", "harness_lag", "process_started", "process_exited"})
 """Types whose default source is neither the agent nor the wire."""
 
-_SPECIAL = frozenset({"run_started", "world_finished"})
+_READ_FIRST = frozenset({"run_started", "world_finished"})
+"""Types that need a look before anything else: they may be of no run, or count as something else."""
 
 Step = Callable[[Run, int, Record], bool]
 """Folds one record in and says whether it counts, that is whether the invariants are told of it."""
+
+_Entry = tuple[bool | None, Step | None, tuple[Hook, ...]]
+"""Of a record type: whether it is of the agent or the wire by default (None: to be read first), what folds it in,
+and the hooks that are told."""
+
+_UNKNOWN_TYPE: _Entry = (True, None, ())
 
 
 class Fold:
@@ -66,7 +71,7 @@ class Fold:
         self._hooks: dict[str, tuple[tuple[Invariant, Hook], ...]] = {}
         self._users: tuple[Invariant, ...] = ()
         self._openers: tuple[Invariant, ...] = ()
-        self._table: dict[str, tuple[Step | None, tuple[Hook, ...]]] = {}
+        self._table: dict[str, _Entry] = {}
         self._subscribe()
 
     def _subscribe(self) -> None:
@@ -77,10 +82,11 @@ class Fold:
         self._hooks = {record_type: tuple(pairs) for record_type, pairs in hooks.items()}
         self._users = tuple(i for i in self._invariants if type(i).used is not Invariant.used)
         self._openers = tuple(i for i in self._invariants if type(i).run_opened is not Invariant.run_opened)
-        self._table = {
-            record_type: (self._steps.get(record_type), tuple(hook for _, hook in self._hooks.get(record_type, ())))
-            for record_type in {*self._steps, *hooks}
-        }
+        self._table.clear()
+        for record_type in {*self._steps, *hooks, *_NOT_OF_AGENT, *_READ_FIRST}:
+            of_agent = None if record_type in _READ_FIRST else record_type not in _NOT_OF_AGENT
+            told = tuple(hook for _, hook in self._hooks.get(record_type, ()))
+            self._table[record_type] = (of_agent, self._steps.get(record_type), told)
 
     def _report(self, record_type: str, failed: Hook, *, line: int, error: Exception) -> None:
         for invariant, hook in self._hooks[record_type]:
@@ -97,55 +103,66 @@ class Fold:
         if run_id not in self.order:
             self._new_run(run_id, self._world_of(""), t=float("-inf")).start_line = -1
 
-    def feed(self, line: int, record: Record) -> World | None:
-        """Folds one record in; gives the world that it finished, if it did, whose runs are to be ruled on."""
-        kind = record.type
-        run = self._runs.get(record.run_id)
-        if kind in _SPECIAL:
-            if kind == "world_finished":
-                return self._finish_world(record.world or "")
-            if run is not None:
-                if not self._started_again(run, line, record):
-                    return None
-                kind = "run_resumed"
-        if run is None:
-            run = self._open(line, record)
-        t = record.t
-        if t > run.latest:
-            run.latest = t
-        elif run.latest - t > _SLACK_S:
-            self._out_of_order(run, line, t)
-        source = record.source
-        if (source is None and kind not in _NOT_OF_AGENT) or source == "agent" or source == "wire":
-            run.last_line = line
-            run.last_t = t
-            step = record.step
-            if step is not None and step not in run.steps:
-                run.steps[step] = line
-        if record.input_tokens is not None or record.output_tokens is not None or record.cost_usd is not None:
-            for invariant in self._users:
+    def feed(self, numbered: Iterable[tuple[int, Record]]) -> Iterator[World]:
+        """Folds (line, record) pairs in; gives each world that a record finishes, whose runs are to be ruled on.
+
+        This loop is where the time of judging goes: one look into one table says what a type of record needs.
+        """
+        runs, table = self._runs, self._table
+        for line, record in numbered:
+            kind = record.type
+            of_agent, fold, hooks = table.get(kind, _UNKNOWN_TYPE)
+            run = runs.get(record.run_id)
+            if of_agent is None:
+                if kind == "world_finished":
+                    world = self._finish_world(record.world or "")
+                    if world is not None:
+                        yield world
+                    continue
+                of_agent = True
+                if run is not None:
+                    if not self._started_again(run, line, record):
+                        continue
+                    kind = "run_resumed"
+                    _, fold, hooks = table[kind]
+            if run is None:
+                run = self._open(line, record)
+            t = record.t
+            if t > run.latest:
+                run.latest = t
+            elif run.latest - t > _SLACK_S:
+                self._out_of_order(run, line, t)
+            source = record.source
+            if of_agent if source is None else (source == "agent" or source == "wire"):
+                run.last_line = line
+                run.last_t = t
+                step = record.step
+                if step is not None and step not in run.steps:
+                    run.steps[step] = line
+            if record.input_tokens is not None or record.output_tokens is not None or record.cost_usd is not None:
+                self._tell_use(run, line, record)
+            if fold is not None and not fold(run, line, record):
+                continue
+            for hook in hooks:
                 try:
-                    invariant.used(run, line, record)
+                    hook(run, line, record)
                 except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error, never a pass
-                    self._on_hook_error(invariant, line, error)
-        entry = self._table.get(kind)
-        if entry is not None:
-            fold, hooks = entry
-            if (fold is None or fold(run, line, record)) and hooks:
-                for hook in hooks:
-                    try:
-                        hook(run, line, record)
-                    except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error, never a pass
-                        self._report(kind, hook, line=line, error=error)
-        return None
+                    self._report(kind, hook, line=line, error=error)
+
+    def _tell_use(self, run: Run, line: int, record: Record) -> None:
+        for invariant in self._users:
+            try:
+                invariant.used(run, line, record)
+            except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error, never a pass
+                self._on_hook_error(invariant, line, error)
 
     def closing(self) -> list[World]:
         """The worlds that are still open, in order of first appearance; the fold is at its end."""
         worlds = list(self.worlds.values())
         for world in worlds:
             self._settle_facts(world)
-        self.worlds = {}
-        self._runs = {}
+        self.worlds.clear()
+        self._runs.clear()
         return worlds
 
     # runs and worlds

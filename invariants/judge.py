@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import le
 
 from invariants.facts import Run, World
 from invariants.fold import Fold
 from invariants.invariant import Invariant
 from invariants.registry import INVARIANTS
-from invariants.verdict import Ruling, Verdict
+from invariants.verdict import Ruling, Standing, Verdict
 from traces.codec import HistoryError
 from traces.history import Limits, Record
-
-_NONE: tuple[Verdict, ...] = ()
 
 
 class Judge:
@@ -31,6 +30,7 @@ class Judge:
         self, *, default_limits: Limits | None = None, invariants: Sequence[type[Invariant]] = INVARIANTS
     ) -> None:
         self._invariants = [invariant() for invariant in invariants]
+        self._named = [(invariant.name, invariant) for invariant in self._invariants]
         self._broken: dict[Invariant, str] = {}
         self.errors: list[str] = []
         self._fold = Fold(self._invariants, default_limits=default_limits, on_hook_error=self._hook_failed)
@@ -44,22 +44,18 @@ class Judge:
         """Every run met so far, with its place by first appearance (from 0)."""
         return self._fold.order
 
-    def feed(self, line: int, record: Record) -> Sequence[Verdict]:
+    def feed(self, line: int, record: Record) -> list[Verdict]:
         """Takes the record that stands on `line` (positions only ever rise).
 
         Gives the verdicts that this record made final: all those of a world on its `world_finished`, else none.
         """
-        world = self._fold.feed(line, record)
-        return _NONE if world is None else self._close_world(world)
+        return self.feed_all(((line, record),))
 
     def feed_all(self, numbered: Iterable[tuple[int, Record]]) -> list[Verdict]:
         """Takes many records; gives the verdicts that they made final."""
         verdicts: list[Verdict] = []
-        feed = self._fold.feed
-        for line, record in numbered:
-            world = feed(line, record)
-            if world is not None:
-                verdicts += self._close_world(world)
+        for world in self._fold.feed(numbered):
+            verdicts += self._close_world(world)
         return verdicts
 
     def skip_malformed(self, run_id: str | None, record_type: str | None) -> None:
@@ -77,6 +73,10 @@ class Judge:
     def in_order(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """The same verdicts by first appearance of their runs."""
         order = self._fold.order
+        verdicts = list(verdicts)
+        places = [order[verdict.run_id] for verdict in verdicts]
+        if all(map(le, places, places[1:])):  # one world, the common case
+            return verdicts
         return sorted(verdicts, key=lambda verdict: order[verdict.run_id])
 
     def _close_world(self, world: World) -> list[Verdict]:
@@ -94,9 +94,8 @@ class Judge:
 
     def _rule(self, run: Run, verdicts: list[Verdict]) -> None:
         run_id = run.run_id
-        for invariant in self._invariants:
-            name = invariant.name
-            if invariant in self._broken:
+        for name, invariant in self._named:
+            if self._broken and invariant in self._broken:
                 message = f"this checker failed and could not judge the run: {self._broken[invariant]}"
                 verdicts.append(Verdict(run_id, name, "unobservable", None, (), message))
                 continue
@@ -107,12 +106,10 @@ class Judge:
                 message = f"this checker failed and could not judge the run: {self._broken[invariant]}"
                 verdicts.append(Verdict(run_id, name, "unobservable", None, (), message))
                 continue
-            if outcome is None:
-                continue
-            if isinstance(outcome, list):
-                verdicts += _violations(run_id, name, outcome)
-            else:
+            if isinstance(outcome, Standing):
                 verdicts.append(Verdict(run_id, name, outcome.verdict, None, (), outcome.message))
+            elif outcome is not None:
+                verdicts += _violations(run_id, name, outcome)
 
     def _hook_failed(self, invariant: Invariant, line: int, error: Exception) -> None:
         self._fail(invariant, f"on line {line}", error=error)
