@@ -176,11 +176,13 @@ def test_bundled_traces_are_heard_to_the_end(path: Path, policy: str) -> None:
     assert heard(trace, registry, policy) == whole(trace, registry)
 
 
-def test_real_runs_are_heard_to_the_end() -> None:
+def test_real_runs_are_heard_to_the_end(tmp_path: Path) -> None:
     """The same for recorded runs of tau-bench, with their failed calls, equal calls and repeated call ids."""
     if not REAL.exists():
         pytest.skip(f"needs {REAL}, which is no part of this repository")
-    for trace in TauBench().read(REAL).traces[::8]:
+    some = tmp_path / REAL.name
+    some.write_text(json.dumps(json.loads(REAL.read_text())[::8]))
+    for trace in TauBench().read(some).traces:
         writes = {"idempotency": "keyed", "severity": "internal", "avoid": True}
         reads = {"idempotency": "natural"}
         names = [tool["name"] for tool in trace.tools]
