@@ -66,7 +66,7 @@ def _some(rng: Random, chance: float) -> bool:
 
 
 def _step(story: Story) -> int | None:
-    return None if story.rng.random() < story.palette.drop / 2 else story.rng.randint(1, story.palette.steps)
+    return None if story.rng.random() < story.palette.drop / 2 else story.rng.randint(0, story.palette.steps)
 
 
 def _common(story: Story, run: Run) -> Fields:
@@ -77,12 +77,12 @@ def _common(story: Story, run: Run) -> Fields:
     key = f"k{story.fresh}x" if fresh else rng.choice([*(f"k{i}" for i in range(p.keys)), None, ""])
     return {
         "tool": rng.choice(p.tools),
-        "step": (run.attempts - 1) % p.steps + 1 if _some(rng, p.tidy) else _step(story),
-        "attempt_id": f"a{rng.randrange(4)}" if _some(rng, p.reuse) else f"a{run.attempts}",
-        "intent_id": f"i{story.fresh}x" if fresh else rng.choice([*(f"i{i}" for i in range(p.intents)), None]),
+        "step": run.attempts % (p.steps + 1) if _some(rng, p.tidy) else _step(story),
+        "attempt_id": rng.choice(("", "a1", "a2", "a3")) if _some(rng, p.reuse) else f"a{run.attempts}",
+        "intent_id": f"i{story.fresh}x" if fresh else rng.choice([*(f"i{i}" for i in range(p.intents)), None, ""]),
         "idempotency_key": key,
         "args_digest": rng.choice(p.digests),
-        "intent_digest": rng.choice(["d1", None, None]),
+        "intent_digest": rng.choice(["d1", "", None, None, None]),
         "tenant": rng.choice(p.tenants) if _some(rng, 0.2) else None,
     }
 
@@ -116,7 +116,7 @@ def _call(story: Story, run: Run) -> Threads:
     }
     if _some(rng, p.deadlines):
         start["@deadline"] = run.deadline + rng.choice((0, 0, 0, -0.5, 0.125, 0.25, 0.5, 8))
-        start["scope"] = rng.choice((None, None, "root", "sub"))
+        start["scope"] = rng.choice((None, None, "root", "sub", ""))
     thread.append(start)
     outcome = rng.choice(OUTCOMES)
     if common["tool"] not in p.claimed or _some(rng, 0.01):
@@ -214,7 +214,7 @@ def _finish(story: Story, run: Run) -> Threads:
     if end["status"] == "failed" or _some(rng, 0.1):
         end["error"] = rng.choice((None, {"kind": ""}, {"message": "no"}, {"kind": "budget"}, {"kind": "down"}))
     if end["status"] == "partial_success" or _some(rng, 0.1):
-        end["completed"] = [s for s in range(1, story.palette.steps + 1) if _some(rng, 0.6)]
+        end["completed"] = [s for s in range(story.palette.steps + 1) if _some(rng, 0.6)]
     return [[end]]
 
 
@@ -252,7 +252,7 @@ def _model_call(story: Story, run: Run) -> Threads:
 
 def _plan(story: Story, run: Run) -> Threads:
     rng, p = story.rng, story.palette
-    chosen = [(s, rng.choice([*p.tools, None])) for s in range(1, p.steps + 2) if _some(rng, 0.6)]
+    chosen = [(s, rng.choice([*p.tools, None])) for s in range(p.steps + 2) if _some(rng, 0.6)]
     thread: list[Fields] = [{"type": "plan_created", "actions": [{"step": s, "tool": tool} for s, tool in chosen]}]
     if _some(rng, 0.4):
         thread += [{"type": "tool_call_refused", "step": s, "reason": "budget"} for s, _ in chosen]
@@ -304,7 +304,7 @@ def _exception(story: Story, run: Run) -> Threads:
 
 
 def _partial(story: Story, run: Run) -> Threads:
-    return [[{"type": "partial_success_returned", "completed": [s for s in (1, 2, 3) if _some(story.rng, 0.5)]}]]
+    return [[{"type": "partial_success_returned", "completed": [s for s in range(4) if _some(story.rng, 0.5)]}]]
 
 
 def _model_words(story: Story, run: Run, common: Fields | None = None) -> Threads:

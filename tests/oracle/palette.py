@@ -80,7 +80,7 @@ def palette(rng: Random) -> Palette:
         return rng.choice(choices)
 
     names: list[str | None] = ["charge", "ship", "refund", None]
-    tools = names[: rng.randint(1, 3)] + ([None] if rng.random() < 0.2 else [])
+    tools = names[: rng.randint(1, 3)] + [x for x in (None, "") if rng.random() < 0.15]
     claims = of(0.0, 0.3, 0.6, 1.0)
     claimed = frozenset(tool for tool in tools if rng.random() < claims)
     weights = {name: rng.choice((0.0, 0.3, 1.0, 3.0)) * (0.25 if name in RARE else 1.0) for name in GESTURES}
@@ -89,9 +89,9 @@ def palette(rng: Random) -> Palette:
         weights = {name: of(1.0, 3.0) if name in about else 0.02 for name in GESTURES}
     weights["call"] = of(1.0, 3.0, 6.0)
     weights["queue"] *= 2
-    digests: list[list[str | None]] = [["d1"], ["d1", "d2"], ["d1", "d2", None], [None]]
-    groups: list[list[str | None]] = [[None], ["g"], ["g", "h"], ["g", None]]
-    tenants: list[list[str | None]] = [[None], [None, "a"], ["a", "b"], ["a", "b", "default", None]]
+    digests: list[list[str | None]] = [["d1"], ["d1", "d2"], ["d1", "d2", None], ["d1", ""], [None]]
+    groups: list[list[str | None]] = [[None], ["g"], ["g", "h"], ["g", None], ["g", "", None]]
+    tenants: list[list[str | None]] = [[None], [None, "a"], ["a", "b"], ["a", "b", "default", None], ["", "a"]]
     return Palette(
         tools=tools,
         claimed=claimed,
@@ -142,5 +142,7 @@ def limits(rng: Random, p: Palette) -> Fields | None:
     ]
     chosen: Fields = {name: rng.choice(values) for name, values in options if rng.random() < p.limited}
     if rng.random() < p.limited:
-        chosen["group_concurrency"] = {g: rng.choice((0, 1, 2, 3, None)) for g in ("g", "h") if rng.random() < 0.7}
+        chosen["group_concurrency"] = {
+            g: rng.choice((0, 1, 2, 3, None)) for g in ("g", "h", "") if rng.random() < 0.7
+        }
     return chosen
