@@ -95,9 +95,9 @@ def _violations(violations: list[Violation]) -> list[Padding | Text]:
     for violation in shown[:MOST_LISTED]:
         blocks += [
             Text.assemble(
-                (f"{violation.invariant}", "bold red"),
-                (f"  {violation.reason or ''}", "red"),
-                (f"   {scenario_label(violation.scenario)} {plain(violation.title)}", ""),
+                (plain(violation.invariant), "bold red"),
+                (f"  {plain(violation.reason or '')}", "red"),
+                (f"   {plain(scenario_label(violation.scenario))} {plain(violation.title)}", ""),
                 (f"  ·  {plain(violation.trace)}", "dim"),
             ),
             Padding(Text(plain(violation.message)), (0, 0, 0, 2), expand=False),
@@ -135,7 +135,7 @@ def _invariants(summary: Summary) -> Table:
             Text(str(words[word]) if words[word] else "·", style=_verdict_tone(word, words[word]))
             for word in VERDICT_WORDS
         ]
-        table.add_row(invariant, *cells)
+        table.add_row(plain(invariant), *cells)
     return table
 
 

@@ -250,7 +250,7 @@ def _doubts(runs: list[RunResult]) -> tuple[list[Doubt], list[Doubt]]:
         if gate.problem:
             doubt = Doubt(what="mechanism", why=gate.sentence(), scenario=gate.scenario, mechanism=gate.mechanism)
             (undecided if gate.decides else warnings).append(doubt)
-    if not any(run.judged for run in runs):
+    if not any(run.judged or run.violations() for run in runs):
         undecided.append(Doubt(what="session", why=NOT_JUDGED))
     return undecided, warnings
 

@@ -135,25 +135,26 @@ def with_digests(attempts: list[Attempt]) -> list[Attempt]:
 
     What never reached the wire is the agent's own record, and an agent need not compute what the wire does.
     """
-    known: dict[tuple[str, str], Record] = {}
+    intents: dict[tuple[str, str], Record] = {}
+    arguments: dict[tuple[str, str], Record] = {}
     for attempt in attempts:
-        start = attempt.start
-        for mark in (start.idempotency_key, start.args_digest):
+        start, key = attempt.start, attempt.start.idempotency_key
+        for mark in (key, start.args_digest):
             if mark is not None and start.intent_digest is not None:
-                known.setdefault((attempt.tool, mark), start)
-    for attempt in attempts:
-        if attempt.start.idempotency_key is not None and attempt.start.args_digest is not None:
-            known.setdefault((attempt.tool, attempt.start.idempotency_key), attempt.start)
-    return [_completed(attempt, known) for attempt in attempts]
+                intents.setdefault((attempt.tool, mark), start)
+        if key is not None and start.args_digest is not None:
+            arguments.setdefault((attempt.tool, key), start)
 
+    def completed(attempt: Attempt) -> Attempt:
+        start, key = attempt.start, attempt.start.idempotency_key
+        if start.intent_digest is not None:
+            return attempt
+        like = intents.get((attempt.tool, key or "")) or intents.get((attempt.tool, start.args_digest or ""))
+        if like is None and start.args_digest is None:
+            like = arguments.get((attempt.tool, key or ""))
+        if like is None:
+            return attempt
+        digests = {"args_digest": like.args_digest, "intent_digest": like.intent_digest}
+        return replace(attempt, start=msgspec.structs.replace(start, **digests))
 
-def _completed(attempt: Attempt, known: dict[tuple[str, str], Record]) -> Attempt:
-    start = attempt.start
-    if start.intent_digest is not None:
-        return attempt
-    for mark in (start.idempotency_key, start.args_digest):
-        sibling = known.get((attempt.tool, mark)) if mark is not None else None
-        if sibling is not None:
-            digests = {"args_digest": sibling.args_digest, "intent_digest": sibling.intent_digest}
-            return replace(attempt, start=msgspec.structs.replace(start, **digests))
-    return attempt
+    return [completed(attempt) for attempt in attempts]

@@ -1,0 +1,144 @@
+"""What a person sees at the end, and the progress before."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from reports.console import MOST_LISTED, Progress, show_summary
+from reports.results import Bound, FaultUse, Results, RunResult
+from reports.summary import summarise
+from tests.reports.builders import acts, double_charge, held, result, violated
+
+
+class Terminal(StringIO):
+    """A file that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Always."""
+        return True
+
+
+def shown(*runs: RunResult, **options: Any) -> str:
+    """What is printed for these runs."""
+    file = StringIO()
+    show_summary(summarise(Results(Path("out"), runs)), file=file, **options)
+    return file.getvalue()
+
+
+def test_a_violation_is_told_with_its_lines_and_its_command() -> None:
+    """Sentence, lines, command, each on a line of its own."""
+    run, _ = double_charge()
+    text = shown(run)
+    assert text.startswith("✘ 1 violation in 1 of 1 run  (exit 1)")
+    assert "single-effect  duplicate-intent   204 The charge is executed" in text
+    assert "  charge was executed twice.\n" in text
+    assert "lines 6 and 10 of history.jsonl" in text
+    assert "  $ stormproof run --scenario 204 --trace order-small\n" in text
+
+
+def test_violations_and_rates_are_never_in_one_table() -> None:
+    """Each has its own heading, and no mechanism is named among the violations."""
+    run, _ = double_charge()
+    text = shown(run)
+    violations, mechanisms = text.index("Violations ─"), text.index("Mechanisms ─")
+    assert violations < mechanisms
+    assert "retry" not in text[violations : text.index("Invariants ─")]
+    assert "violat" not in text[mechanisms:].split("Findings")[0].lower()
+
+
+def test_rates_come_with_interval_floor_and_status() -> None:
+    """Counts, rate, Wilson interval, floor, status; what had no opportunity is named in one line."""
+    text = shown(result(activations={"retry": acts(4, 3)}, expect={"retry": Bound(min=0.9)}))
+    row = next(line for line in text.splitlines() if line.startswith("retry "))
+    assert row.split() == ["retry", "3/4", "75", "%", "30", "%", "–", "95", "%", "90", "%", "below-floor"]
+    assert "no opportunity: retry_budget_stop" in text
+    assert "204: retry acted at 3 of 4 opportunities (75 %), under its floor of 90 %" in text
+    assert text.startswith("? Undecided in 1 case")
+
+
+def test_everything_else_is_told_in_short() -> None:
+    """Ordinary failures, misfires, harness errors, findings."""
+    run, _ = double_charge()
+    misfire = [FaultUse(kind="kill", layer="crash", site="charge#1/1")]
+    text = shown(
+        run,
+        result("r2", trace="b", ordinary_failure=True, status="failed"),
+        result("r3", trace="c", faults=misfire),
+        result("r4", trace="d", harness_error="the proxy fell", verdicts=[]),
+    )
+    assert "1 ordinary failure" in text
+    assert "204 · c: the fault kill at charge#1/1 was armed and never fired" in text
+    assert "204 · d: the proxy fell" in text
+    assert "keyless-write (1 time): A fact." in text
+    assert "3 of 4 faults fired" in text
+
+
+def test_a_quiet_console_tells_only_what_is_wrong() -> None:
+    """The verdict and its reasons; no tables."""
+    assert shown(result(), quiet=True) == "✔ Every invariant held in 1 run  (exit 0)\n"
+    run, _ = double_charge()
+    text = shown(run, quiet=True)
+    assert "$ stormproof run" in text
+    assert "Mechanisms" not in text
+
+
+def test_many_violations_are_shown_by_their_variety() -> None:
+    """The first of each kind and scenario, the rest counted."""
+    runs = [result(f"r{n}", trace=f"t{n:03}", verdicts=[violated(), *held("single-effect")]) for n in range(40)]
+    runs.append(result("other", trace="zz", verdicts=[violated("key-reused"), *held("single-effect")]))
+    text = shown(*runs)
+    assert "single-effect  key-reused" in text
+    assert text.count("$ stormproof run") == MOST_LISTED
+    assert f"… and {41 - MOST_LISTED} more (single-effect duplicate-key × {41 - MOST_LISTED})" in text
+
+
+def test_hostile_text_cannot_touch_the_terminal() -> None:
+    """No escape sequence, no rich markup, no forged line from a trace."""
+    message = "\x1b[2J[bold]gone[/bold]\nforged line\x1b]0;title\x07\u202e"
+    run = result(trace="[red]x\x1b[31m", verdicts=[violated("\x1b[1mr", message=message)], agent="a\x1b[0m")
+    text = shown(run)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "[bold]gone[/bold] forged line" in text
+    assert "\nforged" not in text
+
+
+def test_a_terminal_gets_colour_and_a_file_none() -> None:
+    """Plain where it is piped."""
+    terminal = Terminal()
+    show_summary(summarise(Results(Path("out"), (result(),))), file=terminal)
+    assert "\x1b[" in terminal.getvalue()
+    assert "\x1b[" not in shown(result())
+    assert max(map(len, shown(result()).splitlines())) <= 110
+
+
+def test_progress_off_a_terminal_is_a_line_now_and_then() -> None:
+    """Runs done, what went wrong, time left; the last line always."""
+    file = StringIO()
+    with Progress(total=3, file=file) as progress:
+        progress.advance(result())
+        progress.advance(result(verdicts=[violated()]))
+        assert progress.line().startswith("2/3 runs, 1 bad, about ")
+        assert file.getvalue() == ""
+        progress.advance(result())
+    assert file.getvalue().startswith("3/3 runs, 1 bad, ")
+    assert file.getvalue().count("\n") == 1
+
+
+def test_progress_on_a_terminal_is_a_bar() -> None:
+    """It draws and cleans up after itself."""
+    file = Terminal()
+    with Progress(total=2, file=file) as progress:
+        progress.advance(result(harness_error="x"))
+        progress.advance()
+    assert "2/2" in file.getvalue()
+
+
+def test_quiet_progress_is_silent() -> None:
+    """Nothing at all, on a terminal or not."""
+    for file in (StringIO(), Terminal()):
+        with Progress(total=1, quiet=True, file=file) as progress:
+            progress.advance(result())
+        assert file.getvalue() == ""
