@@ -8,20 +8,30 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
 from harness.loading import did_you_mean
 from harness.scenario import Scenario, joined
-from injectors.core import Fault, Moment, Place, Point, Reply, Request
+from injectors.core import Fault, Moment, Place, Point, Reply, Request, Site
 from traces.digest import args_digest
 from traces.providers import for_api, refragment, reply_bytes
 from traces.registry import Registry
 from traces.trace import Exchange, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalCall:
+    """One action of a recorded task: tool, resource group, digest of what is meant, and every try of it."""
+
+    tool: str
+    group: str
+    meaning: str
+    tries: list[Exchange] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,19 +40,36 @@ class TraceFile:
 
     path: Path
     trace: Trace
-    model_turns: int
-    actions: Counter[tuple[str, str]]
-    """How often the task wants each action: by tool and digest of what is meant (see `wanted_actions`)."""
-    tool_calls: Counter[str]
-    """Logical calls by tool."""
+    calls: tuple[LogicalCall, ...]
     compensable: Counter[str]
     """Calls that compensations of this trace's effects may make, by tool."""
-    groups: Counter[str]
 
     @property
     def name(self) -> str:
         """The name that scenarios call it by."""
         return self.trace.name
+
+    @property
+    def tool_calls(self) -> Counter[str]:
+        """How many logical calls of each tool the task has."""
+        return Counter(call.tool for call in self.calls)
+
+    @property
+    def actions(self) -> Counter[tuple[str, str]]:
+        """How often the task wants each action, by tool and meaning."""
+        return Counter((call.tool, call.meaning) for call in self.calls)
+
+    def at(self, site: Site) -> list[list[Exchange]]:
+        """The recorded tries of every logical call that a site names, compensations left out."""
+        if site.model:
+            tries = [[exchange] for exchange in self.trace.model_exchanges]
+        else:
+            tries = [
+                c.tries
+                for c in self.calls
+                if (site.tool and c.tool == site.tool) or (site.group and c.group == site.group)
+            ]
+        return tries if site.call is None else tries[site.call - 1 : site.call]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,21 +229,21 @@ def misfits(scenario: Scenario, source: TraceFile) -> list[str]:
     """Why a trace cannot meet every fault of a scenario; empty where it can."""
     reasons = []
     for fault in scenario.faults:
-        site, most = fault.at, _occurrences(fault, source)
+        site, recorded = fault.at, source.at(fault.at)
+        undoing = source.compensable[site.tool] if site.tool else 0
+        most = undoing + len(source.at(replace(site, call=None)))
         if most < (site.call or 1):
             reasons.append(f"`{source.name}` has {most or 'no'} calls that `{fault.kind}` at {site} could strike")
-        elif site.model and not _offers_hold(fault, source):
+        elif recorded and not any(_offers_hold(fault, tries) for tries in recorded):
             reasons.append(f"`{source.name}`: `{fault.kind}` finds nothing to take hold of at {site}")
     return reasons
 
 
-def _offers_hold(fault: Fault, source: TraceFile) -> bool:
-    """Whether a fault of a model's reply would act on the recorded one (a cut inside a number needs a number)."""
-    if fault.strikes_at is not Point.AFTER_EFFECT:
-        return True
-    exchanges = source.trace.model_exchanges
-    struck = exchanges if fault.at.call is None else exchanges[fault.at.call - 1 : fault.at.call]
-    return any(fault.strike(_recorded_moment(fault, exchange)) for exchange in struck)
+def _offers_hold(fault: Fault, tries: Sequence[Exchange]) -> bool:
+    """Whether a fault would act on what was answered when the call was recorded: a cut inside a number needs a
+    number, and what is reported as failed has to have been done."""
+    exchange = tries[min(fault.at.attempt, len(tries)) - 1]
+    return fault.strikes_at is not Point.AFTER_EFFECT or bool(fault.strike(_recorded_moment(fault, exchange)))
 
 
 def _recorded_moment(fault: Fault, exchange: Exchange) -> Moment:
@@ -227,8 +254,8 @@ def _recorded_moment(fault: Fault, exchange: Exchange) -> Moment:
         body = refragment(provider, body)
     return Moment(
         point=Point.AFTER_EFFECT,
-        place=Place(channel="model", call=fault.at.call or 1, attempt=1),
-        request=Request(method="POST", path="", api=exchange.api or ""),
+        place=Place(channel=fault.at.channel, call=fault.at.call or 1, attempt=fault.at.attempt, tool=exchange.tool),
+        request=Request(method="POST", path="", api=exchange.api or "", tool=exchange.tool),
         reply=Reply(status=status, headers=(("content-type", content_type),), body=body),
     )
 
@@ -267,58 +294,37 @@ def unmatched(scenario: Scenario, traces: Sequence[TraceFile]) -> str | None:
 
 
 def describe_trace(path: Path, trace: Trace, registry: Registry) -> TraceFile:
-    """Count what a trace holds."""
-    actions = wanted_actions(trace, registry)
-    tools: Counter[str] = Counter()
-    for (name, _), count in actions.items():
-        tools[name] += count
+    """A trace with the logical calls that a registry makes of it."""
+    calls = logical_calls(trace, registry)
     compensable: Counter[str] = Counter()
-    groups: Counter[str] = Counter()
-    for name, count in tools.items():
-        tool = registry.tools.get(name)
-        if tool is None:
-            continue
-        if tool.compensation and tool.compensation.tool:
-            compensable[tool.compensation.tool] += count
-        if tool.resource_group:
-            groups[tool.resource_group] += count
-    return TraceFile(
-        path=path,
-        trace=trace,
-        model_turns=len(trace.model_exchanges),
-        actions=actions,
-        tool_calls=tools,
-        compensable=compensable,
-        groups=groups,
-    )
+    for call in calls:
+        tool = registry.tools.get(call.tool)
+        if tool is not None and tool.compensation is not None and tool.compensation.tool:
+            compensable[tool.compensation.tool] += 1
+    return TraceFile(path=path, trace=trace, calls=tuple(calls), compensable=compensable)
 
 
-def wanted_actions(trace: Trace, registry: Registry) -> Counter[tuple[str, str]]:
-    """How many equal actions the recorded task has, by tool and digest of what is meant.
+def logical_calls(trace: Trace, registry: Registry) -> list[LogicalCall]:
+    """The actions of the recorded task, in the order in which they were first tried.
 
-    Equal calls on the recording are separate actions (two equal gifts). Calls that mean the same with other arguments
-    (the same trip, paid by another card) are one action tried twice, and so is a call that the model repeats off the
-    recording because it failed.
+    A call after a failed one of the same meaning is another try of it, and so is one with other arguments (the same
+    trip, paid by another card). The very same call after it has succeeded is an action of its own: two equal gifts.
     """
-    equal: Counter[tuple[str, str, str]] = Counter()
+    calls: list[LogicalCall] = []
+    by_meaning: dict[tuple[str, str], list[LogicalCall]] = defaultdict(list)
+    done: Counter[tuple[str, str]] = Counter()
     for exchange in trace.tool_exchanges:
         tool = registry.tools.get(exchange.tool)
         exact = tool.args_digest(exchange.arguments) if tool else args_digest(exchange.arguments)
-        meant = tool.intent_digest(exchange.arguments) if tool else None
-        equal[exchange.tool, meant or exact, exact] += 1
-    actions: Counter[tuple[str, str]] = Counter()
-    for (name, meant, _), count in equal.items():
-        actions[name, meant] = max(actions[name, meant], count)
-    return actions
-
-
-def _occurrences(fault: Fault, source: TraceFile) -> int:
-    site = fault.at
-    if site.tool:
-        return source.tool_calls[site.tool] + source.compensable[site.tool]
-    if site.group:
-        return source.groups[site.group]
-    return source.model_turns
+        meaning = (tool.intent_digest(exchange.arguments) if tool else None) or exact
+        equal = by_meaning[exchange.tool, meaning]
+        repeated = equal and done[exchange.tool, exact] >= len(equal) and equal[-1].tries[-1].ok
+        if not equal or repeated:
+            equal.append(LogicalCall(exchange.tool, (tool and tool.resource_group) or "", meaning))
+            calls.append(equal[-1])
+        equal[-1].tries.append(exchange)
+        done[exchange.tool, exact] += exchange.ok
+    return calls
 
 
 def _world_of_one(scenario: Scenario, source: TraceFile) -> WorldPlan:

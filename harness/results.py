@@ -47,7 +47,9 @@ class ResultWriter:
         else:
             for path in (history, verdicts):
                 path.unlink(missing_ok=True)
-        self._lines = max((result.lines[1] for result in self.done if result.lines), default=0) + (1 if self.done else 0)
+        self._lines = max((result.lines[1] for result in self.done if result.lines), default=0) + (
+            1 if self.done else 0
+        )
         if self.done:
             # Each world ends with one more line than its runs name: `world_finished`.
             self._lines = _truncate(history, self._lines)

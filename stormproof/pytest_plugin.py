@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,26 +39,37 @@ class Case:
     run_id: str
     result: dict[str, Any] | None
     log: str = ""
-    properties: list[tuple[str, object]] = field(default_factory=list)
 
     def check(self) -> None:
-        """Raise `InvariantViolated` or `Undecided`; an ordinary failure of the agent passes, with a property."""
+        """Raise `InvariantViolated` for each broken invariant; an ordinary failure passes, with a property."""
+        if violated := self._violated():
+            raise InvariantViolated("\n".join(_page(self.result or {}, ruling) for ruling in violated))
+
+    def undecided(self) -> str | None:
+        """Why this run proves nothing, or `None`. A violation is proven whatever else went wrong."""
         result = self.result
         if result is None:
-            raise Undecided(f"{self.run_id} was not judged\n{self.log[-2000:]}")
-        violated = [ruling for ruling in result.get("verdicts", ()) if ruling["verdict"] == "violated"]
-        if violated:
-            raise InvariantViolated("\n".join(_page(result, ruling) for ruling in violated))
+            return f"{self.run_id} was not judged\n{self.log[-2000:]}"
+        if self._violated():
+            return None
         if reason := result.get("harness_error") or result.get("undecided"):
-            raise Undecided(f"{self.run_id}: {reason}")
+            return f"{self.run_id}: {reason}"
         silent = [fault for fault in result.get("faults", ()) if fault["armed"] and not fault["fired"]]
-        if silent:
-            names = ", ".join(f"{fault['kind']} at {fault['site']}" for fault in silent)
-            raise Undecided(f"{self.run_id}: never fired: {names}")
+        names = ", ".join(f"{fault['kind']} at {fault['site']}" for fault in silent)
+        return f"{self.run_id}: never fired: {names}" if silent else None
+
+    def properties(self) -> list[tuple[str, object]]:
+        """What a report should say beside "passed"."""
+        result = self.result or {}
+        properties: list[tuple[str, object]] = []
         if result.get("ordinary_failure"):
-            self.properties.append(("ordinary-failure", result.get("status") or "no outcome"))
+            properties.append(("ordinary-failure", result.get("status") or "no outcome"))
         if all(ruling["verdict"] == "vacuous" for ruling in result.get("verdicts", ())):
-            self.properties.append(("vacuous", "nothing in this run could have broken an invariant"))
+            properties.append(("vacuous", "nothing in this run could have broken an invariant"))
+        return properties
+
+    def _violated(self) -> list[dict[str, Any]]:
+        return [r for r in (self.result or {}).get("verdicts", ()) if r["verdict"] == "violated"]
 
 
 def _page(result: dict[str, Any], ruling: dict[str, Any]) -> str:
@@ -124,9 +135,15 @@ def _stormproof_results(
 
 @pytest.fixture(scope="session")
 def stormproof_case(request: pytest.FixtureRequest, _stormproof_results: tuple[dict[str, Any], str]) -> Case:
-    """The judged run of this item; call `check()` on it."""
+    """The judged run of this item; call `check()` on it.
+
+    A run that proves nothing is an error of the item (raised here, in its set-up), not a failure.
+    """
     results, log = _stormproof_results
-    return Case(run_id=request.param, result=results.get(request.param), log=log)
+    case = Case(run_id=request.param, result=results.get(request.param), log=log)
+    if reason := case.undecided():
+        raise Undecided(reason)
+    return case
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -135,7 +152,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     yield
     case = getattr(item, "funcargs", {}).get("stormproof_case")
     if isinstance(case, Case):
-        item.user_properties.extend(case.properties)
+        item.user_properties.extend(case.properties())
 
 
 def _options(config: pytest.Config) -> list[str]:

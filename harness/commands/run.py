@@ -14,7 +14,7 @@ from typing import Any
 from harness.agents import AgentSpec, find_agent
 from harness.errors import InputError
 from harness.inputs import ToolsFile, load_tools, load_traces, require_stand_ins
-from harness.planning import Plan, Selection, TraceFile, plan_runs, unmatched
+from harness.planning import Plan, Selection, TraceFile, check_sites, plan_runs, unmatched
 from harness.results import ResultWriter
 from harness.runner import RunOptions, Tally, default_parallel, run_all
 from harness.scenario import Scenario, load_scenarios
@@ -143,26 +143,36 @@ async def _until_signal(plan: Plan, options: RunOptions, writer: ResultWriter, p
 def _usable(
     scenarios: Sequence[Scenario], traces: Sequence[TraceFile], tools: ToolsFile, *, selection: Selection
 ) -> tuple[list[Scenario], list[str]]:
-    """The scenarios that can strike something. One that cannot is a mistake, unless it is one of ours meeting
-    somebody else's tools: our own scenarios name the tools of our own traces."""
+    """The scenarios that can strike something, and a note of how many cannot.
+
+    A scenario that is asked for by its number has to strike. One that comes with a set may find no hold in the
+    traces at hand, but not name a tool that nobody knows, unless it is one of ours meeting somebody else's tools.
+    """
     ours = (APPLICATION / "scenarios").resolve()
     foreign_tools = tools.path.resolve() != Settings().tools.resolve()
     named = {part for number in selection.numbers for part in number.split("+")}
-    usable, faults, left_out = [], [], 0
+    usable: list[Scenario] = []
+    faults: list[str] = []
+    idle: list[Scenario] = []
     for scenario in scenarios:
+        chosen = (
+            scenario.number in named
+            if named
+            else bool(set(scenario.sets) & set(selection.sets)) or not selection.sets
+        )
         complaint = unmatched(scenario, traces)
-        bundled = Path(scenario.path).resolve().parent == ours
-        if complaint is None:
+        if complaint is None or not chosen:
             usable.append(scenario)
-        elif scenario.number in named or not (bundled and foreign_tools):
-            if not selection.numbers or scenario.number in named:
-                faults.append(complaint)
+        elif named:
+            faults += check_sites(scenario, traces, tools.registry) or [complaint]
         else:
-            left_out += 1
+            foreign = foreign_tools and Path(scenario.path).resolve().parent == ours
+            faults += [] if foreign else check_sites(scenario, traces, tools.registry)
+            idle.append(scenario)
     if faults:
         raise InputError(faults)
-    notes = [f"{left_out} of the bundled scenarios strike at tools that these traces do not call"] if left_out else []
-    return usable, notes
+    notes = [f"left out, for want of a place to strike in these traces: {', '.join(s.number for s in idle)}"]
+    return usable, notes if idle else []
 
 
 def _last_failed(out: Path) -> frozenset[str]:
