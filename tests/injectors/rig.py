@@ -163,7 +163,7 @@ class Heard:
     @property
     def unchunked(self) -> tuple[bytes, bool]:
         """The body without its chunk framing, and whether the closing chunk came."""
-        rest, parts = self.body, []
+        rest, parts = self.body, list[bytes]()
         while rest:
             size, _, rest = rest.partition(b"\r\n")
             length = int(size, 16)
@@ -342,4 +342,4 @@ def fault(kind: str, *, tool: str = "charge", at: Any = None, times: Any = 1, **
 
 def model_fault(kind: str, *, call: int = 1, times: Any = 1, **parameters: Any) -> dict[str, Any]:
     """A fault on a model call, by default the first."""
-    return fault(kind, at={"model": True, "call": call}, times=times, **parameters)
+    return {"kind": kind, "at": {"model": True, "call": call}, "times": times, "with": parameters}

@@ -241,4 +241,7 @@ def response(reply: Reply) -> Response:
     ]
     made = Response.make(reply.status, reply.body, Headers([*kept, (b"connection", b"close")]))
     made.reason = reason_of(reply.status)
+    if reply.streamed:
+        del made.headers["content-length"]
+        made.headers["transfer-encoding"] = "chunked"
     return made

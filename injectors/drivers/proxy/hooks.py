@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow
@@ -37,7 +38,9 @@ class Hooks:
         self.runs: dict[int, Run] = {}
         self.engine: Engine | None = None
         self._gone: dict[str, asyncio.Event] = {}
-        self._sending: dict[str, tuple[Run, str]] = {}
+        self._sending: WeakKeyDictionary[Client, tuple[Run, str]] = WeakKeyDictionary()
+        """What will be written upstream next. An entry lives as long as its connection, which may write once more
+        after the agent is known to have left."""
         self._kills: dict[str, asyncio.Future[None]] = {}
 
     # ------------------------------------------------------------------------------------------ connections
@@ -64,10 +67,10 @@ class Hooks:
     @guarded
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Watch what is really written upstream: a request whose agent has left in time is never sent."""
-        handler, client_id = self._engine.handler(data.client.id), data.client.id
+        handler, client = self._engine.handler(data.client.id), data.client
 
         def sending() -> None:
-            under_way = self._sending.pop(client_id, None)
+            under_way = self._sending.pop(client, None)
             if under_way is not None:
                 run, wire = under_way
                 run.sent.append(wire)
@@ -77,7 +80,6 @@ class Hooks:
 
     @guarded
     def client_disconnected(self, client: Client) -> None:
-        self._sending.pop(client.id, None)
         gone = self._gone.pop(client.id, None)
         if gone is not None:
             gone.set()
@@ -174,7 +176,7 @@ class Hooks:
 
     def sending(self, flow: HTTPFlow, run: Run, wire: str) -> None:
         """The next thing written upstream for this connection is this request."""
-        self._sending[flow.client_conn.id] = (run, wire)
+        self._sending[flow.client_conn] = (run, wire)
 
     async def kill_agent(self, run: Run, wire: str) -> None:
         """Have the agent killed, and hold whatever it still sends. Raises `DriverError` if that is never done."""

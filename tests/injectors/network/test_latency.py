@@ -29,7 +29,7 @@ def test_no_intensity_is_no_fault(rig: Rig) -> None:
 
 
 def test_the_start_is_stamped_after_the_delay_and_the_deadline_with_it(rig: Rig) -> None:
-    """A request held for 0.2 s goes on with 0.2 s less of its deadline, so that the instant it means stays the same."""
+    """A request held for 0.2 s goes on with 0.2 s less of its deadline: the instant that is meant stays the same."""
     with rig.run(fault("latency", seconds=0.2)) as run:
         run.charge(timeout=0.4, headers={"x-agent-deadline-ms": "5000"})
         started, injected = run.of_type("tool_call_started")[0], run.of_type("fault_injected")[0]
