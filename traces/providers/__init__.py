@@ -36,10 +36,15 @@ def for_api(name: str) -> Provider | None:
 def for_path(path: str) -> Provider | None:
     """The provider whose endpoint a request path is, whatever prefix or query it has.
 
-    The version prefix may be missing: clients differ in whether their base URL holds it.
+    The version prefix may be missing: clients differ in whether their base URL holds it. Without it, `/messages`
+    counts alone: other endpoints end in that word, too.
     """
     bare = "/" + path.partition("?")[0].strip("/")
-    return next((p for p in PROVIDERS if bare.endswith((p.path, p.path.removeprefix("/v1")))), None)
+    for provider in PROVIDERS:
+        short = provider.path.removeprefix("/v1")
+        if bare == short or bare.endswith(provider.path if short.count("/") == 1 else short):
+            return provider
+    return None
 
 
 def cut_offset(

@@ -1,7 +1,8 @@
 """What the Anthropic Messages API refuses with a 400, in its own words.
 
 Sources: the API reference (consecutive messages of one role are read as one; tool results come first in the message
-after their calls) and error texts quoted in public issue trackers.
+after their calls), error texts quoted in public issue trackers, and recorded traffic: a call id may return in a later
+turn, and a `system` message may stand within a conversation, though not begin it.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ def _shapes(messages: list[Any]) -> Iterator[str]:
             if message.get(name) is None:
                 yield f"{at}.{name}: Field required"
         role, content = message["role"], message["content"]
-        if role == "system":
+        if role == "system" and n == 0:
             yield (
                 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
                 'not "system" as an input message role.'
             )
-        if role not in ("user", "assistant"):
+        if role not in ("user", "assistant", "system"):
             yield f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant"'
         if not isinstance(content, (str, list)):
             yield f"{at}.content: Input should be a valid list"
@@ -137,6 +138,8 @@ def _block(block: Any, at: str, role: str) -> Iterator[str]:
             yield f"{at.rsplit('.', 2)[0]}: `tool_result` blocks can only be in `user` messages"
         if "tool_use_id" not in block:
             yield f"{at}.tool_result.tool_use_id: Field required"
+        if not isinstance(block["tool_use_id"], str):
+            yield f"{at}.tool_result.tool_use_id: Input should be a valid string"
         if not isinstance(block.get("content", ""), (str, list)):
             yield f"{at}.tool_result.content: Input should be a valid list"
 
@@ -147,6 +150,8 @@ def _order(body: dict[str, Any]) -> Iterator[str]:
     for n, message in enumerate(body["messages"]):
         content = message["content"]
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        if message["role"] == "system":
+            continue
         placed = [(f"messages.{n}.content.{m}", block) for m, block in enumerate(blocks)]
         if turns and turns[-1][1] == message["role"]:
             turns[-1][2].extend(placed)
@@ -157,7 +162,7 @@ def _order(body: dict[str, Any]) -> Iterator[str]:
     last_message = body["messages"][-1]
     if last_message["role"] == "assistant" and str(last_message["content"])[-1:].isspace():
         yield "messages: final assistant content cannot end with trailing whitespace"
-    known: set[str] = set()
+    has_calls = False
     open_ids: list[str] = []
     open_at = 0
     for n, _role, blocks in turns:
@@ -185,12 +190,12 @@ def _order(body: dict[str, Any]) -> Iterator[str]:
         open_ids, open_at = [], n
         for at, block in blocks:
             if block["type"] == "tool_use":
-                if block["id"] in known:
+                if block["id"] in open_ids:
                     yield f"{at}: `tool_use` ids must be unique"
-                known.add(block["id"])
                 open_ids.append(block["id"])
+        has_calls = has_calls or bool(open_ids)
     yield from _unanswered(open_at, open_ids)
-    if not body.get("tools") and (known or any(b["type"] == "tool_result" for t in turns for _, b in t[2])):
+    if not body.get("tools") and (has_calls or any(b["type"] == "tool_result" for t in turns for _, b in t[2])):
         yield "Requests which include `tool_use` or `tool_result` blocks must define tools"
 
 

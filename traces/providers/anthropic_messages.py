@@ -8,6 +8,7 @@ Request checks are in `anthropic_checks`.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from traces.digest import digest
@@ -15,6 +16,7 @@ from traces.providers.anthropic_checks import request_fault
 from traces.providers.sse import Event, events, write_event
 from traces.providers.tokens import pieces
 from traces.providers.turn import (
+    MALFORMED,
     NORMAL_ENDS,
     Conversation,
     Fragment,
@@ -92,17 +94,20 @@ def _plain(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "".join(block.get("text", "") for block in content if block.get("type") == "text")
+        return "".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
     return ""
 
 
 def write_request(conversation: Conversation) -> dict[str, Any]:
-    """The request body of a conversation. System messages become `system`, tool results blocks of a user message."""
-    system = "\n\n".join(m.text for m in conversation.messages if m.role in ("system", "developer"))
+    """The request body of a conversation. System messages at its beginning become `system`, tool results are blocks
+    of a user message."""
+    instructions = ("system", "developer")
+    first = next((n for n, m in enumerate(conversation.messages) if m.role not in instructions), 0)
+    system = "\n\n".join(m.text for m in conversation.messages[:first])
     body: dict[str, Any] = {"model": conversation.model, "max_tokens": conversation.max_tokens or 4096}
     if system:
         body["system"] = system
-    body["messages"] = [_entry(m) for m in conversation.messages if m.role not in ("system", "developer")]
+    body["messages"] = [_entry(m) for m in conversation.messages[first:] if m.text or m.role not in instructions]
     if conversation.tools:
         body["tools"] = [dict(tool) for tool in conversation.tools]
     if conversation.stream:
@@ -111,7 +116,7 @@ def write_request(conversation: Conversation) -> dict[str, Any]:
 
 
 def _entry(message: Message) -> dict[str, Any]:
-    role = "assistant" if message.role == "assistant" else "user"
+    role = {"assistant": "assistant", "system": "system", "developer": "system"}.get(message.role, "user")
     if not message.tool_calls and not message.tool_results:
         return {"role": role, "content": message.text}
     results = [
@@ -141,57 +146,64 @@ def read_reply(status: int, content_type: str, body: bytes) -> Turn:
         return _read_stream(events(body))
     try:
         message = json.loads(body)
-    except ValueError:
+        read = _message({"role": "assistant", "content": message["content"]})
+        usage, stop = message.get("usage") or {}, message.get("stop_reason")
+        return Turn(
+            text=read.text,
+            tool_calls=read.tool_calls,
+            stop_reason=stop,
+            input_tokens=usage.get("input_tokens") or 0,
+            output_tokens=usage.get("output_tokens") or 0,
+            complete=stop in NORMAL_ENDS,
+        )
+    except MALFORMED:
         return Turn(stop_reason=None, complete=False)
-    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
-        return Turn(stop_reason=None, complete=False)
-    usage = message.get("usage") or {}
-    stop = message.get("stop_reason")
-    read = _message({"role": "assistant", "content": message["content"]})
-    return Turn(
-        text=read.text,
-        tool_calls=read.tool_calls,
-        stop_reason=stop,
-        input_tokens=usage.get("input_tokens") or 0,
-        output_tokens=usage.get("output_tokens") or 0,
-        complete=stop in NORMAL_ENDS,
-    )
 
 
 def _read_stream(stream: list[Event]) -> Turn:
-    text: list[str] = []
-    blocks: dict[int, tuple[str, str, list[str]]] = {}
-    usage = {"input_tokens": 0, "output_tokens": 0}
-    stop: str | None = None
-    ended = False
+    heard = _Heard()
     for event in stream:
-        data = event.json()
-        if not isinstance(data, dict):
-            continue
-        kind = data.get("type")
+        # An event that is none of the provider's says nothing; clients must tolerate unknown ones, too.
+        with suppress(*MALFORMED):
+            heard.take(event.json())
+    calls = tuple(raw_call(call, name, "".join(parts)) for _, (call, name, parts) in sorted(heard.calls.items()))
+    complete = heard.ended and heard.stop in NORMAL_ENDS
+    return Turn("".join(heard.text), calls, heard.stop, **heard.usage, complete=complete)
+
+
+class _Heard:
+    """What the events of a stream have said so far."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.calls: dict[int, tuple[str, str, list[str]]] = {}
+        self.usage = {"input_tokens": 0, "output_tokens": 0}
+        self.stop: str | None = None
+        self.ended = False
+
+    def take(self, data: Any) -> None:
+        kind = data["type"]
         if kind == "message_start":
-            _count(usage, (data.get("message") or {}).get("usage"))
+            _count(self.usage, data["message"].get("usage"))
         elif kind == "content_block_start":
-            block = data.get("content_block") or {}
-            if block.get("type") == "tool_use":
+            block = data["content_block"]
+            if block["type"] == "tool_use":
                 # A non-empty `input` here is how some proxies send calls without deltas.
                 first = [compact(block["input"])] if block.get("input") else []
-                blocks[data.get("index", 0)] = (block.get("id", ""), block.get("name", ""), first)
-            elif block.get("type") == "text":
-                text.append(block.get("text", ""))
+                self.calls[int(data["index"])] = (str(block["id"]), str(block["name"]), first)
+            elif block["type"] == "text":
+                self.text.append(str(block.get("text", "")))
         elif kind == "content_block_delta":
-            delta = data.get("delta") or {}
-            if delta.get("type") == "text_delta":
-                text.append(delta.get("text", ""))
-            elif delta.get("type") == "input_json_delta" and data.get("index") in blocks:
-                blocks[data["index"]][2].append(delta.get("partial_json", ""))
+            delta = data["delta"]
+            if delta["type"] == "text_delta":
+                self.text.append(str(delta["text"]))
+            elif delta["type"] == "input_json_delta" and data["index"] in self.calls:
+                self.calls[data["index"]][2].append(str(delta["partial_json"]))
         elif kind == "message_delta":
-            stop = (data.get("delta") or {}).get("stop_reason") or stop
-            _count(usage, data.get("usage"))
+            self.stop = data["delta"].get("stop_reason") or self.stop
+            _count(self.usage, data.get("usage"))
         elif kind == "message_stop":
-            ended = True
-    calls = tuple(raw_call(call, name, "".join(parts)) for _, (call, name, parts) in sorted(blocks.items()))
-    return Turn("".join(text), calls, stop, **usage, complete=ended and stop in NORMAL_ENDS)
+            self.ended = True
 
 
 def _count(usage: dict[str, int], said: Any) -> None:
@@ -283,15 +295,11 @@ def fragments(stream: list[Event]) -> list[Fragment]:
     names: dict[int, str] = {}
     found: list[Fragment] = []
     for position, event in enumerate(stream):
-        data = event.json()
-        if not isinstance(data, dict):
-            continue
-        block = data.get("content_block") or {}
-        delta = data.get("delta") or {}
-        if data.get("type") == "content_block_start" and block.get("type") == "tool_use":
-            names[data.get("index", 0)] = block.get("name", "")
-        elif delta.get("type") == "input_json_delta" and data.get("index") in names:
-            index = data["index"]
-            call = list(names).index(index)
-            found.append(Fragment(position, call, names[index], delta.get("partial_json", "")))
+        with suppress(*MALFORMED):
+            data = event.json()
+            if data["type"] == "content_block_start" and data["content_block"]["type"] == "tool_use":
+                names[data["index"]] = str(data["content_block"]["name"])
+            elif data["type"] == "content_block_delta" and data["index"] in names:
+                index, part = data["index"], str(data["delta"]["partial_json"])
+                found.append(Fragment(position, list(names).index(index), names[index], part))
     return found

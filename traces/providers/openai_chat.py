@@ -8,6 +8,7 @@ by index (id and name once, then pieces of `arguments`), a usage chunk without c
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from traces.digest import digest
@@ -15,6 +16,7 @@ from traces.providers.openai_checks import RequestFault, request_fault
 from traces.providers.sse import Event, events, write_event
 from traces.providers.tokens import pieces
 from traces.providers.turn import (
+    MALFORMED,
     NORMAL_ENDS,
     Conversation,
     Fragment,
@@ -96,7 +98,7 @@ def _plain(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content if part.get("type") == "text")
+        return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
     return ""
 
 
@@ -162,20 +164,18 @@ def read_reply(status: int, content_type: str, body: bytes) -> Turn:
         return _read_stream(events(body))
     try:
         message = json.loads(body)
-        choice = message["choices"][0]
-        said = choice["message"]
-    except (ValueError, KeyError, IndexError, TypeError):
+        choice, usage = message["choices"][0], message.get("usage") or {}
+        stop = _reason(choice.get("finish_reason"))
+        return Turn(
+            text=_plain(choice["message"].get("content")),
+            tool_calls=_calls(choice["message"].get("tool_calls")),
+            stop_reason=stop,
+            input_tokens=usage.get("prompt_tokens") or 0,
+            output_tokens=usage.get("completion_tokens") or 0,
+            complete=stop in NORMAL_ENDS,
+        )
+    except MALFORMED:
         return Turn(stop_reason=None, complete=False)
-    usage = message.get("usage") or {}
-    stop = _reason(choice.get("finish_reason"))
-    return Turn(
-        text=_plain(said.get("content")),
-        tool_calls=_calls(said.get("tool_calls")),
-        stop_reason=stop,
-        input_tokens=usage.get("prompt_tokens") or 0,
-        output_tokens=usage.get("completion_tokens") or 0,
-        complete=stop in NORMAL_ENDS,
-    )
 
 
 def _reason(said: Any) -> str | None:
@@ -183,30 +183,50 @@ def _reason(said: Any) -> str | None:
 
 
 def _read_stream(stream: list[Event]) -> Turn:
-    text: list[str] = []
-    calls: dict[int, tuple[str, str, list[str]]] = {}
-    stop: str | None = None
-    used = (0, 0)
-    ended = False
+    heard = _Heard()
     for event in stream:
-        ended = ended or is_terminal(event)
-        data = event.json()
-        if not isinstance(data, dict):
-            continue
-        if isinstance(data.get("usage"), dict):
-            used = (data["usage"].get("prompt_tokens") or 0, data["usage"].get("completion_tokens") or 0)
+        heard.ended = heard.ended or is_terminal(event)
+        # A chunk of another shape says nothing; clients must tolerate unknown ones, too.
+        with suppress(*MALFORMED):
+            heard.take(event.json())
+    calls = tuple(raw_call(call, name, "".join(parts)) for _, (call, name, parts) in sorted(heard.calls.items()))
+    complete = heard.ended and heard.stop in NORMAL_ENDS
+    return Turn("".join(heard.text), calls, heard.stop, *heard.used, complete=complete)
+
+
+class _Heard:
+    """What the chunks of a stream have said so far."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.calls: dict[int, tuple[str, str, list[str]]] = {}
+        self.used = (0, 0)
+        self.stop: str | None = None
+        self.ended = False
+
+    def take(self, data: Any) -> None:
+        usage = data.get("usage")
+        if usage:
+            self.used = (int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
         for choice in (data.get("choices") or [])[:1]:
             delta = choice.get("delta") or {}
-            text.append(delta.get("content") or "")
-            stop = _reason(choice.get("finish_reason")) or stop
-            for piece in delta.get("tool_calls") or []:
-                function = piece.get("function") or {}
-                index = piece.get("index", 0)
-                call_id, name, parts = calls.get(index, ("", "", []))
-                parts.append(function.get("arguments") or "")
-                calls[index] = (piece.get("id") or call_id, function.get("name") or name, parts)
-    read = tuple(raw_call(call_id, name, "".join(parts)) for _, (call_id, name, parts) in sorted(calls.items()))
-    return Turn("".join(text), read, stop, *used, complete=ended and stop in NORMAL_ENDS)
+            self.text.append(str(delta.get("content") or ""))
+            self.stop = _reason(choice.get("finish_reason")) or self.stop
+            for index, call_id, name, part in _pieces_of(delta):
+                known_id, known_name, parts = self.calls.get(index, ("", "", []))
+                parts.append(part)
+                self.calls[index] = (call_id or known_id, name or known_name, parts)
+
+
+def _pieces_of(delta: dict[str, Any]) -> list[tuple[int, str, str, str]]:
+    """The pieces of tool calls in a delta: index, id and name where it says them, argument text."""
+    found = []
+    for piece in delta.get("tool_calls") or []:
+        function = piece.get("function") or {}
+        told = (piece.get("id"), function.get("name"), function.get("arguments"))
+        call_id, name, part = (str(text or "") for text in told)
+        found.append((int(piece.get("index", 0)), call_id, name, part))
+    return found
 
 
 def write_reply(turn: Turn, model: str, reply_id: str) -> dict[str, Any]:
@@ -288,14 +308,9 @@ def fragments(stream: list[Event]) -> list[Fragment]:
     names: dict[int, str] = {}
     found: list[Fragment] = []
     for position, event in enumerate(stream):
-        data = event.json()
-        if not isinstance(data, dict):
-            continue
-        for choice in (data.get("choices") or [])[:1]:
-            for piece in (choice.get("delta") or {}).get("tool_calls") or []:
-                function = piece.get("function") or {}
-                index = piece.get("index", 0)
-                names[index] = function.get("name") or names.get(index, "")
-                call = list(names).index(index)
-                found.append(Fragment(position, call, names[index], function.get("arguments") or ""))
+        with suppress(*MALFORMED):
+            for choice in event.json()["choices"][:1]:
+                for index, _, name, part in _pieces_of(choice.get("delta") or {}):
+                    names[index] = name or names.get(index, "")
+                    found.append(Fragment(position, list(names).index(index), names[index], part))
     return found

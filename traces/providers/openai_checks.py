@@ -71,6 +71,8 @@ def _top(body: dict[str, Any]) -> Iterator[RequestFault]:
         yield _empty("messages")
     if not isinstance(body.get("stream") or False, bool):
         yield _wrong_type("stream", "a boolean", body["stream"])
+    if not isinstance(body.get("stream_options") or {}, dict):
+        yield _wrong_type("stream_options", "an object", body["stream_options"])
     if body.get("stream_options") is not None and not body.get("stream"):
         text = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         yield RequestFault(text, "stream_options")

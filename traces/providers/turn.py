@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from traces.providers.sse import Event
 from traces.providers.tokens import cut_points, partial_object
 
+MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What reading a body of another shape than the provider's raises; a reader takes it for "nothing was said"."""
 NORMAL_ENDS = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn"})
 
 

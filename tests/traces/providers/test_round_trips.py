@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traces.strategies import searched, turns
+from tests.traces.strategies import json_values, searched, turns
 from traces.providers import (
     PROVIDERS,
     Event,
@@ -23,7 +24,17 @@ from traces.providers import (
     reply_bytes,
     turn_of,
 )
-from traces.providers.turn import NORMAL_ENDS, Turn, raw_call, renamed, tool_call, truncated
+from traces.providers.turn import (
+    NORMAL_ENDS,
+    Conversation,
+    Message,
+    ToolResult,
+    Turn,
+    raw_call,
+    renamed,
+    tool_call,
+    truncated,
+)
 
 both = pytest.mark.parametrize("provider", PROVIDERS, ids=[provider.api for provider in PROVIDERS])
 CHARGE = Turn(
@@ -215,6 +226,55 @@ def test_errors_are_no_turn(provider: Provider) -> None:
 
 
 @both
+@searched
+@given(turn=turns(), data=st.data())
+def test_no_body_makes_a_reader_fail(provider: Provider, turn: Turn, data: st.DataObject) -> None:
+    """Whatever a fault or a strange server puts in the place of a part of a reply, reading does not raise."""
+    reply = provider.write_reply(turn, "a-model", "reply-1")
+    mutilated = data.draw(_mutilated(reply))
+    assert isinstance(provider.read_reply(200, "application/json", json.dumps(mutilated).encode()), Turn)
+    heard = events(streamed(provider, turn))
+    at = data.draw(st.integers(0, len(heard) - 1))
+    other = b"data: " + json.dumps(data.draw(_mutilated(heard[at].json()))).encode() + b"\n\n"
+    body = streamed(provider, turn)
+    body = body[: heard[at].start] + other + body[heard[at].end :]
+    assert isinstance(provider.read_reply(200, "text/event-stream", body), Turn)
+    cut_offset(provider, body)
+    provider.fragments(events(body))
+
+
+@both
+@searched
+@given(turn=turns(), data=st.data())
+def test_no_request_makes_a_check_fail(provider: Provider, turn: Turn, data: st.DataObject) -> None:
+    """Whatever stands in the place of a part of a request, it is refused or read, without an exception."""
+    results = Message("user", tool_results=tuple(ToolResult(call.id, "ok") for call in turn.tool_calls))
+    said = Message("assistant", turn.text or "So.", turn.tool_calls)
+    messages = (Message("user", "Do it."), said, *([results] if turn.tool_calls else []))
+    tools = tuple(
+        {"name": call.name, "description": "", "input_schema": {"type": "object"}} for call in turn.tool_calls
+    )
+    good = provider.write_request(Conversation(messages, tools, stream=True, model="m", max_tokens=9))
+    body = data.draw(_mutilated(good))
+    if provider.check_request(body) is None:
+        provider.read_request(body)
+
+
+@st.composite
+def _mutilated(draw: st.DrawFn, value: Any) -> Any:
+    """The value with one part of it, at any depth, replaced by something else or gone."""
+    if isinstance(value, (dict, list)) and value and draw(st.integers(0, 5)):
+        copy: Any = dict(value) if isinstance(value, dict) else list(value)
+        key = draw(st.sampled_from(list(value) if isinstance(value, dict) else range(len(value))))
+        if draw(st.integers(0, 3)):
+            copy[key] = draw(_mutilated(value[key]))
+        else:
+            del copy[key]
+        return copy
+    return draw(json_values)
+
+
+@both
 def test_recorded_reply_is_read(provider: Provider) -> None:
     """The response of a recorded exchange, plain or as events, gives the turn and the same bytes again."""
     body = streamed(provider, CHARGE)
@@ -235,6 +295,7 @@ def test_found_by_path_and_name(provider: Provider) -> None:
     for path in (provider.path, f"/proxy{provider.path}?beta=true", provider.path.removeprefix("/v1")):
         assert for_path(path) is provider
     assert for_path("/v1/embeddings") is None
+    assert for_path("/v1/threads/thread_1/messages") is None
     assert for_path("/v1/messages/count_tokens") is None
     assert for_api(provider.api) is provider
     assert for_api("carrier-pigeon") is None
