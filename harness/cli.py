@@ -6,7 +6,10 @@ Exit codes (contract section 1): 0 held, 1 violated, 2 bad input, 3 our own fail
 from __future__ import annotations
 
 import errno
+import os
 import sys
+import tempfile
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +64,18 @@ def main(arguments: list[str]) -> int:
         return _refused([f"stormproof could not do its work: {where}{what}"], 3, wants_json=wants_json)
     except (KeyboardInterrupt, typer.Abort):
         return _refused(["interrupted"], INTERRUPTED, wants_json=wants_json)
+    except Exception as error:  # noqa: BLE001 - a mistake of ours is told as one, and never as a verdict
+        told = f"stormproof failed: {type(error).__name__}: {error} (please report it; details in {_keep_details()})"
+        return _refused([told], 3, wants_json=wants_json)
     return code if isinstance(code, int) else 0
+
+
+def _keep_details() -> str:
+    """Write the traceback of the exception at hand to a file of its own and return its path."""
+    handle, name = tempfile.mkstemp(prefix="stormproof-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        traceback.print_exc(file=file)
+    return name
 
 
 def _refused(messages: tuple[str, ...] | list[str], code: int, *, wants_json: bool) -> int:
