@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from io import StringIO
 from types import TracebackType
 from typing import IO
 
@@ -22,7 +23,16 @@ from rich.text import Text
 
 from reports.rates import Rate, percent
 from reports.results import VERDICT_WORDS, RunResult
-from reports.summary import HARNESS_ERROR, HELD, UNDECIDED, VIOLATED, Doubt, Summary, Violation, most_telling
+from reports.summary import (
+    HARNESS_ERROR,
+    HELD,
+    UNDECIDED,
+    VIOLATED,
+    Summary,
+    Violation,
+    doubt_sentences,
+    most_telling,
+)
 from reports.text import counted, duration, lines_label, plain, scenario_label
 
 MOST_LISTED = 12
@@ -42,27 +52,50 @@ QUIET_EVERY_S = 10.0
 
 
 def show_summary(summary: Summary, *, quiet: bool = False, file: IO[str] | None = None) -> None:
-    """Writes the summary to standard output (or `file`); `quiet` leaves the headline and what is wrong."""
+    """Writes the summary to standard output (or `file`); `quiet` leaves the headline and what is wrong.
+
+    Off a terminal there is no colour and no blank at the end of a line.
+    """
     target = file if file is not None else sys.stdout
-    console = Console(file=target, highlight=False, soft_wrap=False, width=None if target.isatty() else NON_TTY_WIDTH)
-    if not console.is_terminal:
-        console = Console(file=target, highlight=False, no_color=True, width=NON_TTY_WIDTH)
+    if target.isatty():
+        _show(summary, Console(file=target, highlight=False), quiet=quiet)
+        return
+    written = StringIO()
+    _show(summary, Console(file=written, highlight=False, no_color=True, width=NON_TTY_WIDTH), quiet=quiet)
+    target.write("".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines()))
+
+
+def _show(summary: Summary, console: Console, *, quiet: bool) -> None:
     console.print(_headline(summary))
     if not quiet:
         console.print(_counts(summary))
     if summary.violations:
-        console.print(Group(Text(), Rule("Violations", align="left", style="red"), *_violations(summary.violations)))
+        _title(console, "Violations", "red")
+        _violations(summary.violations, console)
     if not quiet:
-        console.print(Group(Text(), Rule("Invariants", align="left", style="dim"), _invariants(summary)))
-        console.print(Group(Text(), Rule("Mechanisms", align="left", style="dim"), _activations(summary)))
+        _title(console, "Invariants", "dim")
+        console.print(_invariants(summary))
+        _title(console, "Mechanisms", "dim")
+        console.print(_activations(summary))
     for title, items, tone in (
-        ("Harness errors", [_place(e.scenario, e.trace, e.message) for e in summary.errors], "magenta"),
-        ("Undecided", [_doubt(doubt) for doubt in summary.undecided], "yellow"),
-        ("Warnings", [] if quiet else [_doubt(doubt) for doubt in summary.warnings], "dim"),
+        (
+            "Harness errors",
+            [f"{scenario_label(e.scenario)} · {e.trace}: {e.message}" for e in summary.errors],
+            "magenta",
+        ),
+        ("Undecided", doubt_sentences(summary.undecided), "yellow"),
+        ("Warnings", [] if quiet else doubt_sentences(summary.warnings), "dim"),
         ("Findings", [] if quiet else _findings(summary), "dim"),
     ):
         if items:
-            console.print(Group(Text(), Rule(title, align="left", style=tone), *_listed(items)))
+            _title(console, title, tone)
+            for text in _listed(items):
+                console.print(text)
+
+
+def _title(console: Console, text: str, tone: str) -> None:
+    console.print()
+    console.print(Rule(text, align="left", style=tone))
 
 
 def _headline(summary: Summary) -> Text:
@@ -88,33 +121,28 @@ def _counts(summary: Summary) -> Text:
     return Text("  " + " · ".join(part for part in parts if part), style="dim")
 
 
-def _violations(violations: list[Violation]) -> list[Padding | Text]:
-    """Each with what happened, where it is proven, and the command that repeats it."""
-    blocks: list[Padding | Text] = []
+def _violations(violations: list[Violation], console: Console) -> None:
+    """Each with what happened, where it is proven, and the command that repeats it, which is never broken."""
     shown = most_telling(violations)
-    for violation in shown[:MOST_LISTED]:
-        blocks += [
+    for at, violation in enumerate(shown[:MOST_LISTED]):
+        if at:
+            console.print()
+        console.print(
             Text.assemble(
                 (plain(violation.invariant), "bold red"),
                 (f"  {plain(violation.reason or '')}", "red"),
                 (f"   {plain(scenario_label(violation.scenario))} {plain(violation.title)}", ""),
                 (f"  ·  {plain(violation.trace)}", "dim"),
-            ),
-            Padding(Text(plain(violation.message)), (0, 0, 0, 2), expand=False),
-            Padding(
-                Text(f"{lines_label(violation.evidence)} of history.jsonl", style="dim"), (0, 0, 0, 2), expand=False
-            ),
-            Padding(
-                Text(f"$ {plain(violation.replay)}", style="cyan", no_wrap=True, overflow="fold"),
-                (0, 0, 1, 2),
-                expand=False,
-            ),
-        ]
+            )
+        )
+        console.print(_indented(Text(plain(violation.message))))
+        console.print(_indented(Text(f"{lines_label(violation.evidence)} of history.jsonl", style="dim")))
+        console.print(Text(f"  $ {plain(violation.replay)}", style="cyan"), soft_wrap=True)
     kinds = Counter(f"{rest.invariant} {rest.reason or ''}".strip() for rest in shown[MOST_LISTED:])
     if kinds:
         told = ", ".join(f"{plain(kind)} × {count}" for kind, count in kinds.most_common())
-        blocks.append(Text(f"… and {kinds.total()} more ({told}); report.html shows all", style="dim"))
-    return blocks
+        console.print()
+        console.print(Text(f"… and {kinds.total()} more ({told}); report.html shows all", style="dim"))
 
 
 def _indented(text: Text) -> Padding:
@@ -181,10 +209,6 @@ def _place(scenario: int | str | None, trace: str | None, what: str) -> str:
         part for part in (scenario_label(scenario) if scenario is not None else "", trace or "") if part
     )
     return f"{where}: {what}" if where else what
-
-
-def _doubt(doubt: Doubt) -> str:
-    return _place(doubt.scenario, doubt.trace, doubt.why)
 
 
 def _findings(summary: Summary) -> list[str]:

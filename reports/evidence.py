@@ -18,6 +18,9 @@ RawLine = tuple[int, Raw]
 CONTEXT = 12
 """Records shown before and after each piece of evidence."""
 
+DIGEST_LIMIT = 20
+"""Characters shown of a digest: enough to tell two apart."""
+
 MOST_ROWS = 90
 """Rows of one time line; what lies between is named by its line numbers."""
 
@@ -125,12 +128,17 @@ def compare_evidence(
         values = tuple(record.get(name, "–") for record in flat)
         natural = name.partition(".")[0] in _NATURAL
         fields.append(Field(name, values, len(chosen) > 1 and len(set(values)) > 1, natural))
-    fields.sort(key=lambda field: (not field.differs, field.natural, field.name))
+    fields.sort(key=lambda field: (not field.differs, field.natural, _rank(field.name), field.name))
     return Comparison(
         _TITLES.get(reason or "", "The evidence"),
         tuple((number, sentence(record)) for number, record in chosen),
         tuple(fields),
     )
+
+
+def _rank(name: str) -> int:
+    """What people look at first: the tool, then what it was given."""
+    return 0 if name == "tool" else 1 if name.startswith("args.") else 2
 
 
 def timeline(run_id: str, evidence: Sequence[int | str], lines: Sequence[RawLine]) -> list[Moment]:
@@ -219,4 +227,4 @@ def _flatten(prefix: str, value: Any, into: dict[str, str]) -> None:
             _flatten(f"{prefix}.{plain(name, limit=40)}" if prefix else plain(name, limit=40), item, into)
     elif value is not None and len(into) < 60:
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        into[prefix] = plain(text, limit=VALUE_LIMIT)
+        into[prefix] = plain(text, limit=DIGEST_LIMIT if prefix.endswith("_digest") else VALUE_LIMIT)

@@ -161,7 +161,8 @@ def two_effects_in_one_step(view: View) -> Iterator[Finding]:
         if effect.step is not None:
             steps[effect.step].append((line, effect))
     for step, effects in steps.items():
-        if len(effects) > 1:
+        actions = {(e.tool, e.intent_id, e.intent_digest or e.args_digest) for _, e in effects}
+        if len(actions) > 1:  # the same action twice is a duplicate, which is an invariant's matter
             tools = Counter(effect.tool or "?" for _, effect in effects)
             listed = ", ".join(f"{tool} × {count}" if count > 1 else tool for tool, count in tools.items())
             yield Finding(

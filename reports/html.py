@@ -24,14 +24,14 @@ from reports.summary import (
     HELD,
     UNDECIDED,
     VIOLATED,
-    Doubt,
     Summary,
     Violation,
     count_verdicts,
+    doubt_sentences,
     doubts_of,
     most_telling,
 )
-from reports.text import duration, fired, lines_label, plain, scenario_label
+from reports.text import duration, fired, lines_label, plain, scenario_label, spans
 
 if TYPE_CHECKING:
     from traces.registry import Registry
@@ -84,8 +84,8 @@ def report_html(
         lanes=LANES,
         mechanisms=[_mechanism(name, rate) for name, rate in rated.items()],
         without=[name for name in summary.activations if name not in rated],
-        doubts=[_doubt(doubt) for doubt in summary.undecided],
-        warnings=[_doubt(doubt) for doubt in summary.warnings],
+        doubts=doubt_sentences(summary.undecided),
+        warnings=doubt_sentences(summary.warnings),
         errors=[f"{scenario_label(e.scenario)} · {e.trace}: {e.message}" for e in summary.errors],
         findings=_findings(summary),
         runs=rows,
@@ -106,7 +106,9 @@ def _clean(value: Any) -> Any:
     """What every inserted value goes through before it is escaped: no control characters, no hidden directions."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    return plain(value)
+    # Blanks at the edges are part of a sentence that is put together from its spans.
+    text = plain(value)
+    return f"{' ' * value.startswith(' ')}{text}{' ' * value.endswith(' ')}"
 
 
 def _read(name: str) -> str:
@@ -189,7 +191,7 @@ def _violations(
                 "run_id": violation.run_id,
                 "invariant": violation.invariant,
                 "reason": violation.reason or "",
-                "message": violation.message,
+                "message": spans(violation.message),
                 "number": scenario_label(violation.scenario),
                 "title": violation.title,
                 "trace": violation.trace,
@@ -237,12 +239,6 @@ def _mechanism(name: str, rate: Rate) -> dict[str, Any]:
         "floor_x": None if rate.floor is None else x(rate.floor),
         "label": f"{shown}, interval {interval}",
     }
-
-
-def _doubt(doubt: Doubt) -> str:
-    places = [scenario_label(doubt.scenario) if doubt.scenario is not None else "", doubt.trace or ""]
-    where = " · ".join(place for place in places if place)
-    return f"{where}: {doubt.why}" if where else doubt.why
 
 
 def _findings(summary: Summary) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from reports.rates import percent
 from reports.results import VERDICT_WORDS
-from reports.summary import HARNESS_ERROR, HELD, UNDECIDED, VIOLATED, Doubt, Summary
-from reports.text import counted, duration, lines_label, plain, scenario_label
+from reports.summary import HARNESS_ERROR, HELD, UNDECIDED, VIOLATED, Summary, doubt_sentences
+from reports.text import counted, duration, lines_label, plain, scenario_label, spans
 
 MOST_LISTED = 20
 _MARKS = {HELD: "✅", VIOLATED: "❌", HARNESS_ERROR: "💥", UNDECIDED: "❔"}
@@ -42,7 +42,7 @@ def summary_markdown(summary: Summary) -> str:
         for violation in summary.violations[:MOST_LISTED]:
             reason = f" `{code(violation.reason)}`" if violation.reason else ""
             parts += [
-                f"- **{escaped(violation.invariant)}**{reason}: {escaped(violation.message)}  ",
+                f"- **{escaped(violation.invariant)}**{reason}: {prose(violation.message)}  ",
                 f"  scenario {escaped(scenario_label(violation.scenario))} on {escaped(violation.trace)},"
                 f" {lines_label(violation.evidence)} of `history.jsonl`  ",
                 f"  `{code(violation.replay)}`",
@@ -51,9 +51,12 @@ def summary_markdown(summary: Summary) -> str:
     parts += ["", "## Invariants", "", *_table(("invariant", *VERDICT_WORDS), _verdict_rows(summary))]
     parts += ["", "## Mechanisms", "", *_mechanisms(summary)]
     for title, items in (
-        ("Harness errors", [f"{_where(e.scenario, e.trace)}{escaped(e.message)}" for e in summary.errors]),
-        ("Undecided", [_doubt(doubt) for doubt in summary.undecided]),
-        ("Warnings", [_doubt(doubt) for doubt in summary.warnings]),
+        (
+            "Harness errors",
+            [escaped(f"{scenario_label(e.scenario)} · {e.trace}: {e.message}") for e in summary.errors],
+        ),
+        ("Undecided", [escaped(text) for text in doubt_sentences(summary.undecided)]),
+        ("Warnings", [escaped(text) for text in doubt_sentences(summary.warnings)]),
         ("Findings", _findings(summary)),
     ):
         if items:
@@ -69,6 +72,16 @@ def escaped(value: object) -> str:
 def code(value: object) -> str:
     """Text for inside a code span: it cannot end the span."""
     return plain(value).replace("`", "'")
+
+
+def prose(value: object) -> str:
+    """A sentence with its back-ticked names as code spans, the rest as it is."""
+    return "".join(f"`{text}`" if is_code else escaped_part(text) for is_code, text in spans(value))
+
+
+def escaped_part(text: str) -> str:
+    """A part of a sentence, its blanks at the edges kept."""
+    return text.translate(_SPECIAL)
 
 
 def _verdict_rows(summary: Summary) -> Iterable[Sequence[str]]:
@@ -97,16 +110,6 @@ def _mechanisms(summary: Summary) -> list[str]:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     rule = "|".join("---" if at == 0 else "---:" for at in range(len(head)))
     return [f"| {' | '.join(head)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)]
-
-
-def _where(scenario: int | str | None, trace: str | None) -> str:
-    places = [escaped(scenario_label(scenario)) if scenario is not None else "", escaped(trace) if trace else ""]
-    text = " · ".join(place for place in places if place)
-    return f"{text}: " if text else ""
-
-
-def _doubt(doubt: Doubt) -> str:
-    return f"{_where(doubt.scenario, doubt.trace)}{escaped(doubt.why)}"
 
 
 def _findings(summary: Summary) -> list[str]:

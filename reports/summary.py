@@ -11,6 +11,7 @@ import msgspec
 
 from reports.rates import Rate, activation_rates, gates
 from reports.results import INVARIANTS, VERDICT_WORDS, Results, Ruling, RunResult, scenario_key
+from reports.text import scenario_label
 
 FORMAT = 1
 NOT_JUDGED = "no run at all was judged"
@@ -224,6 +225,21 @@ def most_telling(violations: Iterable[Violation]) -> list[Violation]:
         (again if kind in seen else first).append(violation)
         seen.add(kind)
     return [*first, *again]
+
+
+def doubt_sentences(doubts: Iterable[Doubt]) -> list[str]:
+    """Doubts for people, one sentence each: what is the same for several traces of a scenario is said once."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for doubt in doubts:
+        scenario = scenario_label(doubt.scenario) if doubt.scenario is not None else ""
+        groups.setdefault((scenario, doubt.why), []).append(doubt.trace or "")
+    sentences = []
+    for (scenario, why), named in groups.items():
+        traces = [trace for trace in dict.fromkeys(named) if trace]
+        more = f" and {len(traces) - 1} more" if len(traces) > 1 else ""
+        where = " · ".join(place for place in (scenario, f"{traces[0]}{more}" if traces else "") if place)
+        sentences.append(f"{where}: {why}" if where else why)
+    return sentences
 
 
 def doubts_of(run: RunResult) -> list[Doubt]:

@@ -64,3 +64,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 def fired(times: int) -> str:
     """How often a fault fired, in words."""
     return {0: "never fired", 1: "fired once", 2: "fired twice"}.get(times, f"fired {times} times")
+
+
+def spans(value: object) -> list[tuple[bool, str]]:
+    """A sentence cut at its back-ticks: (is code, text). One that has an odd number of them is left as it is."""
+    text = plain(value)
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return [(False, text)]
+    return [(at % 2 == 1, part) for at, part in enumerate(parts) if part]

@@ -114,6 +114,14 @@ def test_a_terminal_gets_colour_and_a_file_none() -> None:
     assert max(map(len, shown(result()).splitlines())) <= 110
 
 
+def test_a_command_is_never_broken_into_lines() -> None:
+    """It is there to be copied, however long it is."""
+    replay = "stormproof run --scenario 204 " + " ".join(f"--traces /a/long/path/{n}" for n in range(20))
+    text = shown(result(replay=replay, verdicts=[violated(), *held("single-effect")]))
+    assert f"  $ {replay}\n" in text
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+
+
 def test_progress_off_a_terminal_is_a_line_now_and_then() -> None:
     """Runs done, what went wrong, time left; the last line always."""
     file = StringIO()

@@ -78,6 +78,8 @@ def test_two_effects_in_one_step() -> None:
     """Steps are how effects are settled; two in one cannot be told apart."""
     story = Story().call("charge", key="k1", effect="e1").call("charge", digest="d2", key="k2", effect="e2").done()
     assert codes(story) == ["two-effects-in-one-step"]
+    duplicate = Story().call("charge", key="k1", effect="e1").call("charge", key="k2", effect="e2").done()
+    assert codes(duplicate) == []
 
 
 def test_deadline_untraceable() -> None:

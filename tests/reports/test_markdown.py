@@ -45,7 +45,7 @@ def test_what_is_undecided_is_listed() -> None:
 
 def test_hostile_text_is_shown_and_not_obeyed() -> None:
     """No HTML, no link, no table cell, no code span from a trace."""
-    message = "<script>alert(1)</script> [x](javascript:1) | a | `code` ![i](http://e) \x1b[1m"
+    message = "<script>alert(1)</script> [x](javascript:1) | a | ` ![i](http://e) \x1b[1m"
     run = result(trace="a|b`c", verdicts=[violated("r`s", message=message)], replay="stormproof `rm`")
     text = written(run)
     assert "<script>" not in text
@@ -53,6 +53,8 @@ def test_hostile_text_is_shown_and_not_obeyed() -> None:
     assert "\\[x\\](javascript" in text
     assert "`stormproof 'rm'`" in text
     assert "a\\|b\\`c" in text
+    named = written(result(verdicts=[violated(message="`charge` ran <b>twice</b>, `<i>`")]))
+    assert "`charge` ran \\<b\\>twice\\</b\\>, `<i>`" in named
     assert "\x1b" not in text
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reports.results import Bound, FaultUse, Results, Ruling, RunResult
-from reports.summary import Summary, summarise, worst
+from reports.summary import Summary, doubt_sentences, summarise, worst
 from tests.reports.builders import acts, double_charge, held, result, violated
 
 MISFIRE = [FaultUse(kind="kill", layer="crash", site="charge#1/1", fired=0)]
@@ -118,3 +118,13 @@ def test_the_headline_claims_no_more_than_was_proven(runs: list[RunResult], head
 def test_wall_time_spans_the_runs() -> None:
     """From the start of the first to the end of the last, whatever their order."""
     assert summary(result("r1", started=1000.0), result("r2", started=1004.0)).wall_s == 5.5
+
+
+def test_what_is_undecided_alike_is_said_once() -> None:
+    """One sentence for all traces of a scenario on which a fault never fired."""
+    runs = [result(f"r{n}", trace=f"t{n}", faults=MISFIRE) for n in range(3)]
+    found = summary(*runs)
+    assert len(found.undecided) == 3
+    assert doubt_sentences(found.undecided) == [
+        "204 · t0 and 2 more: the fault kill at charge#1/1 was armed and never fired"
+    ]

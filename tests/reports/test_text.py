@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.text import counted, duration, lines_label, plain, scenario_label
+from reports.text import counted, duration, lines_label, plain, scenario_label, spans
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,9 @@ def test_small_words() -> None:
     assert lines_label([]) == "no lines"
     assert (scenario_label(7), scenario_label("101+204")) == ("007", "101+204")
     assert (counted(1, "run"), counted(1204, "run")) == ("1 run", "1\u2009204 runs")
+
+
+def test_names_in_back_ticks_are_told_apart() -> None:
+    """Balanced back-ticks are code, others are text."""
+    assert spans("`charge` took effect") == [(True, "charge"), (False, " took effect")]
+    assert spans("a ` b") == [(False, "a ` b")]
