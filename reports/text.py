@@ -14,8 +14,9 @@ def plain(value: object, *, limit: int | None = None) -> str:
 
     With `limit` the text is cut to so many characters, the last an ellipsis.
     """
-    text = _ANSI.sub("", str(value))
-    text = "".join(_visible(character) for character in text)
+    text = str(value)
+    if not text.isprintable():
+        text = "".join(_visible(character) for character in _ANSI.sub("", text))
     text = " ".join(text.split())
     return text if limit is None or len(text) <= limit else text[: max(0, limit - 1)] + "…"
 
