@@ -4,8 +4,8 @@
 
 One small upstream process answers every POST with 1 kB of JSON. Its callers keep their connections open and send one
 tool call after the other. The contenders take turns, so that a machine that is busy elsewhere slows all of them;
-medians over the rounds are told. The two claims (docs/performance.md): at least twice the throughput of `mitmdump -q`,
-at most 0.6 ms of median latency added at one connection.
+medians over the rounds are told. The two claims (docs/performance.md): at least twice the throughput of
+`mitmdump -q`, at most 0.6 ms of median latency added at one connection.
 """
 
 from __future__ import annotations

@@ -82,7 +82,12 @@ def test_after_the_reply_means_all_of_it(rig: Rig, stream: bool) -> None:
         with socket.create_connection(("127.0.0.1", run.port)) as connection:
             asked = threading.Event()
             tokens: list[str] = []
-            rig.on_event = lambda event: (tokens.append(event["token"]), asked.set())
+
+            def note(event: dict[str, Any]) -> None:
+                tokens.append(event["token"])
+                asked.set()
+
+            rig.on_event = note
             connection.sendall(post(run.port, "/v1/messages", request))
             assert asked.wait(5)
             rig.on_event = None
