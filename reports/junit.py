@@ -27,7 +27,7 @@ def junit_xml(results: Results, summary: Summary) -> bytes:
         suite = TestSuite(name)  # type: ignore[no-untyped-call]
         repeated = {trace for trace, count in Counter(run.trace for run in runs).items() if count > 1}
         for run in runs:
-            suite.append(_case(run, name, distinct=run.trace in repeated))
+            suite.append(_case(run, name, distinct=run.trace in repeated))  # type: ignore[no-untyped-call]
         document.add_testsuite(suite)
     general = [doubt for doubt in summary.undecided if doubt.run_id is None]
     if general:
@@ -38,7 +38,7 @@ def junit_xml(results: Results, summary: Summary) -> bytes:
             )
             case = TestCase(plain(title), "undecided", 0.0)
             case.result = [Error(plain(doubt.why), "undecided")]
-            suite.append(case)
+            suite.append(case)  # type: ignore[no-untyped-call]
         document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]
     target = BytesIO()
