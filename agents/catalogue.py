@@ -39,7 +39,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         summary="sends a fresh idempotency key with every attempt",
         module="agents.known_bad.key_per_attempt_header",
         must_draw=_breaks("single-effect", "duplicate-intent"),
-        scenarios=(104, 203),
+        scenarios=(104, 203, 204, 501),
     ),
     AgentEntry(
         name="key-per-attempt-body",
@@ -47,7 +47,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         summary="sends a fresh request_id in the body of every attempt, and no key",
         module="agents.known_bad.key_per_attempt_body",
         must_draw=_breaks("single-effect", "duplicate-intent"),
-        scenarios=(104, 203),
+        scenarios=(104, 203, 204, 501),
     ),
     AgentEntry(
         name="timeout-taken-for-failure",
@@ -55,7 +55,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         summary="takes a call that timed out for one that did nothing, and neither asks nor undoes",
         module="agents.known_bad.timeout_taken_for_failure",
         must_draw=_breaks("no-dangling-effect", "unsettled"),
-        scenarios=(104, 204),
+        scenarios=(104, 106, 203),
     ),
     AgentEntry(
         name="ledger-after-call",
@@ -63,7 +63,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         summary="writes its ledger when the call has come back, and repeats it after a crash in between",
         module="agents.known_bad.ledger_after_call",
         must_draw=_breaks("single-effect", "duplicate-intent"),
-        scenarios=(404,),
+        scenarios=(408,),
     ),
     AgentEntry(
         name="forward-order-compensation",
@@ -71,7 +71,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         summary="undoes its effects in the order in which it made them",
         module="agents.known_bad.forward_order_compensation",
         must_draw=_breaks("reverse-compensation", "out-of-order"),
-        scenarios=(205,),
+        scenarios=(207, 404, 502),
     ),
     AgentEntry(
         name="deadline-restarted",
@@ -79,7 +79,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         summary="gives every retry the whole time of the run again",
         module="agents.known_bad.deadline_restarted",
         must_draw=_breaks("budgets", "deadline-reset"),
-        scenarios=(104, 203),
+        scenarios=(102, 103, 205, 501),
     ),
     AgentEntry(
         name="cut-arguments-executed",
@@ -87,7 +87,7 @@ AGENTS: Final[tuple[AgentEntry, ...]] = (
         summary="executes its best guess of a tool call whose message was cut off",
         module="agents.known_bad.cut_arguments_executed",
         must_draw=_breaks("effect-provenance", "cut-arguments"),
-        scenarios=(302, 303),
+        scenarios=(303, 305, 308),
     ),
 )
 

@@ -16,7 +16,7 @@ from agents.reference.transport import Loss, Reply
 SERVER_DIRECTED: Final = frozenset({429, 503, 529})
 """The statuses whose Retry-After is obeyed."""
 
-_RETRYABLE: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _CERTAIN: Final = frozenset({425, 429, 501})
 """Statuses that say the request was not carried out; of other 4xx only 408 and 409 leave a doubt."""
 
@@ -38,7 +38,8 @@ class Failure:
 
     def certain(self) -> Failure:
         """The same failure, now known to have left nothing behind."""
-        return replace(self, may_have_taken_effect=False)
+        refused = self.status is not None and 400 <= self.status < 500 and not self.retryable
+        return replace(self, may_have_taken_effect=False, rejected=refused)
 
     def as_json(self) -> dict[str, Any]:
         """The wire form of contract section 3, `error`."""

@@ -11,7 +11,7 @@ from typing import Final
 from agents.reference.budget import Scope
 from agents.reference.errors import SERVER_DIRECTED, Failure
 
-MAX_ATTEMPTS: Final = 4
+MAX_ATTEMPTS: Final = 5
 BASE_S: Final = 0.05
 CAP_S: Final = 1.0
 POLITENESS_S: Final = 0.25
