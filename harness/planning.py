@@ -124,6 +124,11 @@ class Selection:
     only: frozenset[str] | None = None
     """Ids of the runs that alone are to be played, for `--only` and `--last-failed`."""
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether the seed has a say in what is run."""
+        return self.sample is not None or self.combine > 1
+
 
 @dataclass(slots=True, kw_only=True)
 class Plan:

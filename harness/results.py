@@ -6,13 +6,14 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
-from harness.errors import InputError
+from harness.errors import HarnessError, InputError
 from invariants.judge import Judge
 from invariants.verdict import Verdict
 from reports.results import RunResult, read_results
@@ -62,8 +63,7 @@ class ResultWriter:
         closing = Record(type="world_finished", t=end, run_id="", source="harness", world=world)
         encoder = msgspec.json.Encoder()
         offset = self._history.tell()
-        self._history.write(b"".join(encoder.encode(record) + b"\n" for record in (*records, closing)))
-        self._history.flush()
+        self._append(self._history, b"".join(encoder.encode(record) + b"\n" for record in (*records, closing)))
         block = self._read_back(offset)
         self._lines = block.last + 1
         judge = Judge()
@@ -77,13 +77,24 @@ class ResultWriter:
 
     def write_result(self, result: RunResult) -> None:
         """Append one judged run."""
-        self._verdicts.write(msgspec.json.encode(result) + b"\n")
-        self._verdicts.flush()
+        self._append(self._verdicts, msgspec.json.encode(result) + b"\n")
+
+    def _append(self, file: IO[bytes], data: bytes) -> None:
+        try:
+            file.write(data)
+            file.flush()
+        except OSError as error:
+            raise HarnessError(
+                f"{self.folder} cannot be written: {error.strerror}; every run that had ended is kept, and "
+                "--resume goes on from there"
+            ) from None
 
     def close(self) -> None:
         """Close the files."""
-        self._history.close()
-        self._verdicts.close()
+        for file in (self._history, self._verdicts):
+            # What could not be written when it was due will not be written now.
+            with suppress(OSError):
+                file.close()
 
     def _read_back(self, offset: int) -> Block:
         decoder = msgspec.json.Decoder(Record)

@@ -112,7 +112,7 @@ def execute(request: RunRequest) -> Summary:
         undecided = f"{len(tally.not_played)} of {total} runs were not played: {tally.stopped or 'interrupted'}"
     return render_all(
         prepared.out,
-        seed=request.selection.seed,
+        seed=request.selection.seed if request.selection.by_chance else None,
         agent=prepared.agent.name,
         registry=prepared.tools.registry,
         undecided=undecided,
@@ -193,7 +193,7 @@ def _opening(prepared: Prepared, request: RunRequest, *, already: int) -> list[s
         + (f" to go, {already} done before" if already else ""),
         *prepared.notes,
     ]
-    if request.selection.sample is not None or request.selection.combine > 1:
+    if request.selection.by_chance:
         lines.append(f"seed {request.selection.seed}")
     return lines
 
