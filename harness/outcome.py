@@ -63,7 +63,7 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
         replay=replay_command(played, options),
         wall_s=round(played.wall_s, 4),
         agent_s=round(played.agent_s, 4),
-        harness_s=round(max(0.0, played.wall_s - played.agent_s), 4),
+        harness_s=round(max(0.0, played.wall_s - played.agent_s - played.queued_s), 4),
         activations=tally(detect(block.records, run_id=plan.run_id, registry=options.registry)),
         expect={
             name: Bound(min=bound.least, max=bound.most, rare=bound.rare)

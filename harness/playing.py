@@ -45,6 +45,8 @@ class Played:
     started: float = 0.0
     wall_s: float = 0.0
     agent_s: float = 0.0
+    queued_s: float = 0.0
+    """How long it stood in the queue for starting up."""
 
     @property
     def traffic(self) -> int:
@@ -155,7 +157,9 @@ class _Run:
 
     async def _start(self) -> None:
         self.generation += 1
+        queued = time.monotonic()
         async with self.player.gate:
+            self.played.queued_s += time.monotonic() - queued
             now = time.time()
             if self.generation == 1:
                 self.played.started = now

@@ -21,7 +21,7 @@ from injectors.intents import Ask, Attempt, ModelCalls, ToolCalls
 from injectors.moment import header_of
 from traces import digest
 from traces.providers.turn import ToolCall, Turn, best_guess
-from traces.registry import DEFAULT_KEY_HEADER, Registry, Tool
+from traces.registry import DEFAULT_KEY_HEADER, Registry
 
 Fields = dict[str, Any]
 
@@ -191,7 +191,10 @@ class Wire:
         headers = dict(request.headers)
         key = tool.key_of(args, headers) if tool else header_of(request.headers, DEFAULT_KEY_HEADER.lower())
         args_digest = tool.args_digest(args) if tool else digest.args_digest(args)
-        attempt = self._tool_calls.attempt(request.tool, self._meaning(request.tool, args), key=key, args=args)
+        intent_digest = tool.intent_digest(args, headers) if tool else None
+        # An intent that travels in a header is a claim of the agent: it goes on record, and tells nothing apart.
+        declared = intent_digest if tool and tool.intent and tool.intent.header is None else None
+        attempt = self._tool_calls.attempt(request.tool, declared or args_digest, key=key, args=args)
         common = _present(
             {
                 "tool": request.tool,
@@ -203,7 +206,7 @@ class Wire:
                 "idempotency_key": key,
                 "intent_id": self._intent(attempt.ordinal),
                 "args_digest": args_digest,
-                "intent_digest": tool.intent_digest(args, headers) if tool else None,
+                "intent_digest": intent_digest,
                 "resource_group": tool.resource_group if tool else None,
             }
         )
@@ -226,12 +229,6 @@ class Wire:
         }
         self._write("_finished", exchange, t, fields)
         self._settle(exchange, outcome)
-
-    def _meaning(self, name: str, args: Any) -> str:
-        tool: Tool | None = self._registry.tools.get(name)
-        if tool is None:
-            return digest.args_digest(args)
-        return tool.intent_digest(args) or tool.args_digest(args)
 
     def _intent(self, ordinal: int) -> str | None:
         if not self._intent_id or ordinal == 1:
