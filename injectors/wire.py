@@ -160,13 +160,12 @@ class Wire:
             self._model_said(exchange, call, t, complete=turn.complete and call.whole)
         if turn.complete and exchange.turn_number not in self._model_calls.heard:
             self._model_calls.heard.add(exchange.turn_number)
-            self._tool_calls.asked(
-                exchange.turn_number,
-                [
-                    Ask(call.name, self._meaning(call.name, call.arguments), call.arguments)
-                    for call in turn.tool_calls
-                ],
-            )
+            self._tool_calls.asked(exchange.turn_number, [self._ask(call) for call in turn.tool_calls])
+
+    def _ask(self, call: ToolCall) -> Ask:
+        tool, args = self._registry.tools.get(call.name), call.arguments
+        meaning = (tool.intent_digest(args) or tool.args_digest(args)) if tool else digest.args_digest(args)
+        return Ask(call.name, meaning, args)
 
     def _model_said(self, exchange: Exchange, call: ToolCall, t: float, *, complete: bool) -> None:
         # Of a cut call the digest is over what a lenient reader takes it for: that is what would be executed.
