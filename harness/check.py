@@ -22,7 +22,7 @@ from invariants.judge import Judge
 from invariants.registry import INVARIANTS
 from invariants.verdict import VERDICT_WORDS, Verdict
 from traces.codec import Reader
-from traces.history import Limits, Record
+from traces.history import CoreRecord, Limits
 
 if TYPE_CHECKING:
     from harness.loading import Document
@@ -151,22 +151,20 @@ class _History:
         self._unreadable: list[str] = []
         self._faults: list[tuple[int, str]] = []
 
-    def read(self, judge: Judge) -> Iterator[Iterable[tuple[int, Record]]]:
+    def read(self, judge: Judge) -> Iterator[Iterable[tuple[int, CoreRecord]]]:
         """Batches of (line, record); the judge is told of lines that could not be decoded."""
         for path in self._paths:
             before = self.places.begin_file()
             try:
                 with _opened(path) as stream:
-                    reader = Reader(stream)
-                    for numbers, batch in reader.batches():
-                        numbered = zip(_shifted(numbers, before), batch, strict=True)
-                        yield numbered if self._tools is None else _completed(numbered, self._tools)
-                        for error in reader.take_faults():
-                            judge.skip_malformed(error.run_id, error.record_type)
-                            self._faults += [(before + error.line, text) for text in error.faults]
+                    reader = Reader(stream, on_fault=judge.skip)
+                    numbered = _shifted(reader.core_records(), before) if before else reader.core_records()
+                    yield numbered if self._tools is None else _completed(numbered, self._tools)
             except OSError as error:
                 self._unreadable.append(f"{path}:1: cannot be read ({error.strerror}): give the path of a history")
                 continue
+            for fault in reader.faults:
+                self._faults += [(before + fault.line, text) for text in fault.faults]
             self.places.end_file(reader.lines)
             self.records += reader.records
             self.warnings += [f"{path}:{line}: {text}" for line, text in reader.warnings]
@@ -269,19 +267,16 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _shifted(numbers: Iterable[int], before: int) -> Iterable[int]:
-    if not before:
-        return numbers
-    if isinstance(numbers, range):
-        return range(numbers.start + before, numbers.stop + before)
-    return [number + before for number in numbers]
+def _shifted(numbered: Iterable[tuple[int, CoreRecord]], before: int) -> Iterator[tuple[int, CoreRecord]]:
+    for line, record in numbered:
+        yield line + before, record
 
 
-def _time(numbered: tuple[int, Record]) -> float:
+def _time(numbered: tuple[int, CoreRecord]) -> float:
     return numbered[1].t
 
 
-def _completed(numbered: Iterable[tuple[int, Record]], tools: Registry) -> Iterator[tuple[int, Record]]:
+def _completed(numbered: Iterable[tuple[int, CoreRecord]], tools: Registry) -> Iterator[tuple[int, CoreRecord]]:
     """The records, with what the registry knows of a call where the record itself does not say."""
     for position, record in numbered:
         if record.type in ("tool_call_started", "tool_call_queued") and record.tool is not None:

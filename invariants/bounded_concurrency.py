@@ -10,7 +10,7 @@ import msgspec
 from invariants.facts import TOLERANCE, Run, World
 from invariants.invariant import Hook, Invariant
 from invariants.verdict import Outcome, Ruling, Standing
-from traces.history import Record
+from traces.history import CoreRecord
 
 _HELD = Standing("held", "calls in flight and waiting times stayed within their limits")
 _VACUOUS = Standing("vacuous", "no limit of concurrency or waiting applied to any call of the run")
@@ -103,7 +103,7 @@ class BoundedConcurrency(Invariant):
             notes = self._runs[run] = _Notes(self._services(run.world))
         return notes
 
-    def _queued(self, run: Run, line: int, record: Record) -> None:
+    def _queued(self, run: Run, line: int, record: CoreRecord) -> None:
         attempt = record.attempt_id
         if attempt is None or attempt in run.calls:
             return
@@ -117,7 +117,7 @@ class BoundedConcurrency(Invariant):
         if run.limits.max_tenant_wait_s is not None and not notes.starved:
             self._services(run.world).queues.setdefault(queued.group, {})[queued] = run
 
-    def _refused(self, run: Run, line: int, record: Record) -> None:
+    def _refused(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._runs.get(run)
         if notes is not None and notes.queued is not None and record.attempt_id is not None:
             queued = notes.queued.get(record.attempt_id)
@@ -130,7 +130,7 @@ class BoundedConcurrency(Invariant):
         if queue is not None:
             queue.pop(queued, None)
 
-    def _started(self, run: Run, line: int, record: Record) -> None:
+    def _started(self, run: Run, line: int, record: CoreRecord) -> None:
         attempt = record.attempt_id
         if attempt is None:
             return
@@ -164,7 +164,7 @@ class BoundedConcurrency(Invariant):
                     )
                     _break(notes, "group-peak", line, message)
 
-    def _overtaking(self, run: Run, line: int, record: Record, *, queued: _Queued) -> None:
+    def _overtaking(self, run: Run, line: int, record: CoreRecord, *, queued: _Queued) -> None:
         """A queued call is started: whoever was queued before it by another tenant may have waited too long."""
         services = self._services(run.world)
         starved: dict[Run, Ruling] = {}
@@ -188,14 +188,14 @@ class BoundedConcurrency(Invariant):
                 if (queue := services.queues.get(other.group)) is not None:
                     queue.pop(other, None)
 
-    def _finished(self, run: Run, line: int, record: Record) -> None:
+    def _finished(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._runs.get(run)
         if notes is not None and record.attempt_id is not None:
             group = notes.in_flight.pop(record.attempt_id, None)
             if group is not None:
                 notes.services.in_flight[group] -= 1
 
-    def _ended(self, run: Run, line: int, record: Record) -> None:
+    def _ended(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._runs.get(run)
         if notes is None:
             return

@@ -10,7 +10,7 @@ import msgspec
 from invariants.facts import TOLERANCE, Run
 from invariants.invariant import Hook, Invariant
 from invariants.verdict import Outcome, Ruling, Standing
-from traces.history import Record
+from traces.history import CoreRecord
 
 _HELD = Standing("held", "no call was started while its tool's breaker was open")
 _VACUOUS = Standing("vacuous", "no breaker opened in the run")
@@ -54,7 +54,7 @@ class BreakerRespected(Invariant):
             return [notes.ruling]
         return _HELD if notes.opened else _VACUOUS
 
-    def _changed(self, run: Run, line: int, record: Record) -> None:
+    def _changed(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._runs.get(run)
         if notes is None:
             notes = self._runs[run] = _Notes()
@@ -66,7 +66,7 @@ class BreakerRespected(Invariant):
         else:
             notes.bans.pop(record.tool, None)
 
-    def _started(self, run: Run, line: int, record: Record) -> None:
+    def _started(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._runs.get(run)
         if notes is None:
             return
@@ -80,7 +80,7 @@ class BreakerRespected(Invariant):
             message = f"{tool} was called while its breaker was {ban.state}{probes}"
             notes.ruling = Ruling("call-while-open", (ban.line, line), message)
 
-    def _exited(self, run: Run, line: int, record: Record) -> None:
+    def _exited(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._runs.get(run)
         if notes is not None:
             notes.bans.clear()

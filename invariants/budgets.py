@@ -11,7 +11,7 @@ import msgspec
 from invariants.facts import TOLERANCE, Run
 from invariants.invariant import Hook, Invariant
 from invariants.verdict import Outcome, Ruling, Standing
-from traces.history import PlannedAction, Record
+from traces.history import CoreRecord, PlannedAction
 
 _GRACE_S = 0.5
 _RESET_S = 0.25
@@ -67,7 +67,7 @@ class Budgets(Invariant):
             "plan_created": self._planned,
         }
 
-    def used(self, run: Run, line: int, record: Record) -> None:
+    def used(self, run: Run, line: int, record: CoreRecord) -> None:
         """A record, of whatever type, that carries tokens or cost."""
         notes = self._notes(run)
         limits = run.limits
@@ -104,29 +104,29 @@ class Budgets(Invariant):
             notes = self._runs[run] = _Notes()
         return notes
 
-    def _started(self, run: Run, line: int, record: Record) -> None:
+    def _started(self, run: Run, line: int, record: CoreRecord) -> None:
         remaining = record.deadline_remaining_s
         if remaining is not None:
             self._deadline(run, line, record, instant=record.t + remaining)
         if record.attempt_id is None:
             self._refused(run, line, record)
 
-    def _refused(self, run: Run, line: int, record: Record) -> None:
+    def _refused(self, run: Run, line: int, record: CoreRecord) -> None:
         if record.step is not None:
             notes = self._notes(run)
             notes.attempted = notes.attempted or set()
             notes.attempted.add(record.step)
 
-    def _exhausted(self, run: Run, line: int, record: Record) -> None:
+    def _exhausted(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._notes(run)
         if record.budget != "retry" and not notes.exhausted_line:
             notes.exhausted_line, notes.exhausted = line, record.budget or "unnamed"
 
-    def _planned(self, run: Run, line: int, record: Record) -> None:
+    def _planned(self, run: Run, line: int, record: CoreRecord) -> None:
         notes = self._notes(run)
         notes.plan, notes.plan_line = record.actions, line
 
-    def _deadline(self, run: Run, line: int, record: Record, *, instant: float) -> None:
+    def _deadline(self, run: Run, line: int, record: CoreRecord, *, instant: float) -> None:
         notes = self._notes(run)
         notes.deadline_seen = True
         scope = record.scope if record.scope is not None else "root"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Set
 
 from invariants.facts import Forward, Run
-from traces.history import Record
+from traces.history import CoreRecord
 
 _NOBODY_KNOWS = frozenset({"timeout", "unknown"})
 
 
-def finish_claim(claim: Forward, line: int, record: Record) -> None:
+def finish_claim(claim: Forward, line: int, record: CoreRecord) -> None:
     """Books the counted finish of an effectful call: what the start left unsaid, and what became of it."""
     claim.finished = line
     if claim.tool is None:

@@ -10,7 +10,7 @@ import msgspec
 from invariants.facts import Forward, Run
 from invariants.invariant import Hook, Invariant
 from invariants.verdict import Outcome, Ruling, Standing
-from traces.history import Record
+from traces.history import CoreRecord
 
 _HELD = Standing("held", "every effect goes back to a tool call that the model had delivered whole")
 _VACUOUS = Standing("vacuous", "the run had no forward effect")
@@ -49,7 +49,7 @@ class EffectProvenance(Invariant):
             return list(rulings.values())
         return _HELD if run.forwards else _VACUOUS
 
-    def _asked(self, run: Run, line: int, record: Record) -> None:
+    def _asked(self, run: Run, line: int, record: CoreRecord) -> None:
         asked = self._runs.setdefault(run, {}).setdefault(record.tool, _Asked())
         (asked.whole if record.complete else asked.cut).setdefault(record.args_digest, line)
 

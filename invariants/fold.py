@@ -12,7 +12,7 @@ import msgspec
 from invariants.claims import finish_claim, resolve_claims
 from invariants.facts import LAG_S, NO_LIMITS, TOLERANCE, Call, Forward, Run, World
 from invariants.invariant import Hook, Invariant
-from traces.history import Limits, Record
+from traces.history import CoreRecord, Limits
 
 _SLACK_S = 0.05 + TOLERANCE
 """How far `t` may fall back within a run."""
@@ -23,7 +23,7 @@ _NOT_OF_AGENT = frozenset({"effect", "fault_injected", "harness_lag", "process_s
 _READ_FIRST = frozenset({"run_started", "world_finished"})
 """Types that need a look before anything else: they may be of no run, or count as something else."""
 
-Step = Callable[[Run, int, Record], bool]
+Step = Callable[[Run, int, CoreRecord], bool]
 """Folds one record in and says whether it counts, that is whether the invariants are told of it."""
 
 _Entry = tuple[bool | None, Step | None, tuple[Hook, ...]]
@@ -103,7 +103,7 @@ class Fold:
         if run_id not in self.order:
             self._new_run(run_id, self._world_of(""), t=float("-inf")).start_line = -1
 
-    def feed(self, numbered: Iterable[tuple[int, Record]]) -> Iterator[World]:
+    def feed(self, numbered: Iterable[tuple[int, CoreRecord]]) -> Iterator[World]:
         """Folds (line, record) pairs in; gives each world that a record finishes, whose runs are to be ruled on.
 
         This loop is where the time of judging goes: one look into one table says what a type of record needs.
@@ -149,7 +149,7 @@ class Fold:
                 except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error, never a pass
                     self._report(kind, hook, line=line, error=error)
 
-    def _tell_use(self, run: Run, line: int, record: Record) -> None:
+    def _tell_use(self, run: Run, line: int, record: CoreRecord) -> None:
         for invariant in self._users:
             try:
                 invariant.used(run, line, record)
@@ -167,7 +167,7 @@ class Fold:
 
     # runs and worlds
 
-    def _open(self, line: int, record: Record) -> Run:
+    def _open(self, line: int, record: CoreRecord) -> Run:
         """A run's first record; it names the run's world, tenant and limits if it is a `run_started`."""
         starts = record.type == "run_started"
         name = (record.world or "") if starts else ""
@@ -202,7 +202,7 @@ class Fold:
         world.runs.append(run)
         return run
 
-    def _started_again(self, run: Run, line: int, record: Record) -> bool:
+    def _started_again(self, run: Run, line: int, record: CoreRecord) -> bool:
         """A `run_started` of a run that has records already; True where it is read as a resumption."""
         if not run.start_line:
             run.start_line = -1  # say it once
@@ -249,7 +249,7 @@ class Fold:
 
     # single record types
 
-    def _call_started(self, run: Run, line: int, record: Record) -> bool:
+    def _call_started(self, run: Run, line: int, record: CoreRecord) -> bool:
         attempt = record.attempt_id
         windows = run.windows
         call = None
@@ -288,7 +288,7 @@ class Fold:
                     call.claim = claim
         return True
 
-    def _call_finished(self, run: Run, line: int, record: Record) -> bool:
+    def _call_finished(self, run: Run, line: int, record: CoreRecord) -> bool:
         attempt = record.attempt_id
         call = run.calls.get(attempt) if attempt is not None else None
         if call is None or call.finished:
@@ -300,7 +300,7 @@ class Fold:
             finish_claim(claim, line, record)
         return True
 
-    def _effect(self, run: Run, line: int, record: Record) -> bool:
+    def _effect(self, run: Run, line: int, record: CoreRecord) -> bool:
         world = run.world
         world.observed.add(record.tool)
         if record.caused_by is not None:
@@ -328,7 +328,7 @@ class Fold:
                 )
         return True
 
-    def _compensation_started(self, run: Run, line: int, record: Record) -> bool:
+    def _compensation_started(self, run: Run, line: int, record: CoreRecord) -> bool:
         run.recovered = True
         if not run.undo_began:
             run.undo_began = line
@@ -344,7 +344,7 @@ class Fold:
             run.undo_starts.setdefault(step, []).append(line)
         return True
 
-    def _compensation_finished(self, run: Run, line: int, record: Record) -> bool:
+    def _compensation_finished(self, run: Run, line: int, record: CoreRecord) -> bool:
         step = record.step
         if run.windows:
             run.windows.pop(step, None)
@@ -354,29 +354,29 @@ class Fold:
             run.undo_ends.setdefault(step, []).append(line)
         return True
 
-    def _run_finished(self, run: Run, line: int, record: Record) -> bool:
+    def _run_finished(self, run: Run, line: int, record: CoreRecord) -> bool:
         run.stopped = True
         run.end_line, run.end_t = line, record.t
         run.end_status, run.end_completed = record.status, record.completed
         return True
 
-    def _run_resumed(self, run: Run, line: int, record: Record) -> bool:
+    def _run_resumed(self, run: Run, line: int, record: CoreRecord) -> bool:
         run.recovered = True
         return True
 
-    def _process_exited(self, run: Run, line: int, record: Record) -> bool:
+    def _process_exited(self, run: Run, line: int, record: CoreRecord) -> bool:
         run.stopped = True
         run.last_line, run.last_t = line, record.t
         if record.injected:
             run.recovered = True
         return True
 
-    def _partial_success(self, run: Run, line: int, record: Record) -> bool:
+    def _partial_success(self, run: Run, line: int, record: CoreRecord) -> bool:
         if record.completed:
             run.completed = (run.completed or set()).union(record.completed)
         return True
 
-    def _harness_lag(self, run: Run, line: int, record: Record) -> bool:
+    def _harness_lag(self, run: Run, line: int, record: CoreRecord) -> bool:
         if record.max_s is not None and record.max_s > LAG_S + TOLERANCE:
             run.lagged = True
         return True

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from invariants.facts import Run, World
 from invariants.verdict import Outcome
-from traces.history import Record
+from traces.history import CoreRecord
 
-Hook = Callable[[Run, int, Record], None]
+Hook = Callable[[Run, int, CoreRecord], None]
 """Called with the run, the line and the record of one type the invariant asked for, in file order."""
 
 
@@ -24,13 +24,13 @@ class Invariant(ABC):
     name: ClassVar[str]
 
     def hooks(self) -> Mapping[str, Hook]:
-        """Record types of interest. Starts, queueings and finishes that do not count never arrive."""
+        """CoreRecord types of interest. Starts, queueings and finishes that do not count never arrive."""
         return {}
 
     def run_opened(self, run: Run, line: int) -> None:  # noqa: B027 - not every invariant needs it
         """A run's first record was read; its world, tenant and limits are known."""
 
-    def used(self, run: Run, line: int, record: Record) -> None:  # noqa: B027 - not every invariant needs it
+    def used(self, run: Run, line: int, record: CoreRecord) -> None:  # noqa: B027 - not every invariant needs it
         """A record, of whatever type, carries tokens or cost."""
 
     def world_closing(self, world: World) -> None:  # noqa: B027 - not every invariant needs it

@@ -10,8 +10,8 @@ from invariants.fold import Fold
 from invariants.invariant import Invariant
 from invariants.registry import INVARIANTS
 from invariants.verdict import Ruling, Standing, Verdict
-from traces.codec import HistoryError
-from traces.history import Limits, Record
+from traces.codec import HistoryError, MalformedLine
+from traces.history import CoreRecord, Limits
 
 
 class Judge:
@@ -44,24 +44,24 @@ class Judge:
         """Every run met so far, with its place by first appearance (from 0)."""
         return self._fold.order
 
-    def feed(self, line: int, record: Record) -> list[Verdict]:
+    def feed(self, line: int, record: CoreRecord) -> list[Verdict]:
         """Takes the record that stands on `line` (positions only ever rise).
 
         Gives the verdicts that this record made final: all those of a world on its `world_finished`, else none.
         """
         return self.feed_all(((line, record),))
 
-    def feed_all(self, numbered: Iterable[tuple[int, Record]]) -> list[Verdict]:
+    def feed_all(self, numbered: Iterable[tuple[int, CoreRecord]]) -> list[Verdict]:
         """Takes many records; gives the verdicts that they made final."""
         verdicts: list[Verdict] = []
         for world in self._fold.feed(numbered):
             verdicts += self._close_world(world)
         return verdicts
 
-    def skip_malformed(self, run_id: str | None, record_type: str | None) -> None:
-        """A line that could not be decoded says this of itself; later records are not held against its absence."""
-        if run_id is not None and record_type == "run_started":
-            self._fold.expect(run_id)
+    def skip(self, malformed: MalformedLine) -> None:
+        """A line could not be decoded: later records of its run are not held against its absence."""
+        if malformed.run_id is not None and malformed.record_type == "run_started":
+            self._fold.expect(malformed.run_id)
 
     def close(self) -> list[Verdict]:
         """The history is over: verdicts of every run whose world had not finished."""
@@ -131,7 +131,7 @@ def _violations(run_id: str, name: str, rulings: list[Ruling]) -> list[Verdict]:
     return found
 
 
-def judge_records(records: Iterable[tuple[int, Record]]) -> list[Verdict]:
+def judge_records(records: Iterable[tuple[int, CoreRecord]]) -> list[Verdict]:
     """All verdicts of a whole history of (line, record), in file order: by first appearance of the runs.
 
     Raises HistoryError where a record stands where it must not (contract section 3) and RuntimeError where an

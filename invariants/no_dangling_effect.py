@@ -10,7 +10,7 @@ import msgspec
 from invariants.facts import Forward, Run
 from invariants.invariant import Hook, Invariant
 from invariants.verdict import Outcome, Ruling, Standing
-from traces.history import Record
+from traces.history import CoreRecord
 
 _HELD = Standing("held", "every effect was kept, undone or handed over")
 _VACUOUS = Standing("vacuous", "the run had no forward effect")
@@ -56,7 +56,7 @@ class NoDanglingEffect(Invariant):
             return _UNOBSERVABLE
         return _HELD if run.forwards else _VACUOUS
 
-    def _settled(self, run: Run, line: int, record: Record) -> None:
+    def _settled(self, run: Run, line: int, record: CoreRecord) -> None:
         step = record.step
         if step is None:
             return

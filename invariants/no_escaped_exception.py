@@ -8,7 +8,7 @@ from typing import ClassVar
 from invariants.facts import Run
 from invariants.invariant import Hook, Invariant
 from invariants.verdict import Outcome, Ruling, Standing
-from traces.history import Record
+from traces.history import CoreRecord
 
 _HELD = Standing("held", "no exception left the run and every failure says why")
 _UNOBSERVABLE = Standing("unobservable", "no record tells of the run's end, of its process or of an exception")
@@ -33,14 +33,14 @@ class NoEscapedException(Invariant):
             return list(rulings.values())
         return _HELD if heard or run.stopped else _UNOBSERVABLE
 
-    def _exception(self, run: Run, line: int, record: Record) -> None:
+    def _exception(self, run: Run, line: int, record: CoreRecord) -> None:
         self._heard.add(run)
         if record.handled is False:
             name = f"`{record.name}`" if record.name else "an exception"
             says = f": {record.message}" if record.message else ""
             self._break(run, line, "unhandled", f"{name} was not handled{says}")
 
-    def _exited(self, run: Run, line: int, record: Record) -> None:
+    def _exited(self, run: Run, line: int, record: CoreRecord) -> None:
         if record.injected:
             return
         signal, code = record.signal, record.exit_code
@@ -49,7 +49,7 @@ class NoEscapedException(Invariant):
         elif code and not run.end_line:
             self._break(run, line, "crash", f"the process exited with code {code} before its run had finished")
 
-    def _ended(self, run: Run, line: int, record: Record) -> None:
+    def _ended(self, run: Run, line: int, record: CoreRecord) -> None:
         if record.status == "failed" and (record.error is None or not record.error.kind):
             self._break(run, line, "unstructured", "the run failed and its error names no kind")
 

@@ -10,7 +10,7 @@ import msgspec
 from invariants.facts import Forward, Run, World
 from invariants.invariant import Hook, Invariant
 from invariants.verdict import Outcome, Ruling, Standing
-from traces.history import Record
+from traces.history import CoreRecord
 
 _HELD = Standing("held", "every intent took effect at most once")
 _VACUOUS = Standing("vacuous", "the run had no effect and no effectful call")
@@ -89,7 +89,7 @@ class SingleEffect(Invariant):
             return _NO_INTENT
         return _HELD if run.has_effect or run.effectful else _VACUOUS
 
-    def _effect(self, run: Run, line: int, record: Record) -> None:
+    def _effect(self, run: Run, line: int, record: CoreRecord) -> None:
         applied = record.outcome == "applied"
         if not applied and record.outcome != "deduplicated":
             return
@@ -116,14 +116,14 @@ class SingleEffect(Invariant):
         if forward is not None:
             self._same_intent(known, run, forward)
 
-    def _undone(self, run: Run, line: int, record: Record, *, effect_id: str) -> None:
+    def _undone(self, run: Run, line: int, record: CoreRecord, *, effect_id: str) -> None:
         first = run.world.undone[effect_id]
         if first != line:
             message = f"effect `{effect_id}` was undone a second time, by {_called(record.tool)}"
             self._break(run, "duplicate-compensation", (first, line), message)
 
     def _key_again(
-        self, run: Run, line: int, record: Record, *, met: Forward | _FirstMet, forward: Forward | None
+        self, run: Run, line: int, record: CoreRecord, *, met: Forward | _FirstMet, forward: Forward | None
     ) -> None:
         key, tool, digest = record.idempotency_key, record.tool, record.args_digest
         if tool != met.tool:

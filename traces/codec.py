@@ -1,8 +1,8 @@
 """Reading and writing history lines: JSON Lines, UTF-8, strict as contract section 3 asks.
 
-Decoding happens in blocks of lines, because one call into msgspec per block costs a good deal less than one per
-line; a block that is not plainly one JSON object per line, or that holds a fault, is read again line by line, and
-only then are faults put into words. Line numbers are 1-based and count blank lines.
+A line is decoded by msgspec, at first with the fields that judging needs and no others, then with all, and only
+where both refuse it is it looked at field by field to put its faults into words. Line numbers are 1-based and count
+blank lines.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import json
 import math
 import re
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, Union, get_args, get_origin
+from typing import Any, BinaryIO, NoReturn, Union, cast, get_args, get_origin
 
 import msgspec
 
-from traces.history import Record
+from traces.history import CoreRecord, Record
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 _decoder = msgspec.json.Decoder(Record)
+_core_decoder = msgspec.json.Decoder(CoreRecord)
 _encoder = msgspec.json.Encoder()
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Record)}
 _REQUIRED = ("type", "t", "run_id")
@@ -85,94 +86,87 @@ def decode(line: bytes) -> Record:
 
 
 class Reader:
-    """Reads one stream of history lines in batches; a fault is noted and the reading goes on.
+    """Reads one stream of history lines; a fault is noted and the reading goes on.
 
-    `faults`: the malformed lines not taken yet, each knowing its number. `warnings`: (line number, sentence) for an
-    unterminated last line that was set aside. `lines`: how many lines were there, blank ones included. `records`:
-    how many were decoded.
+    `faults`: the malformed lines so far, each knowing its number; `on_fault` is told of each before any later line is
+    given. `warnings`: (line number, sentence) for an
+    unterminated last line that was set aside. `lines`: how many lines were there, blank ones included; `records`:
+    how many were decoded. The two are right when the reading is over.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, *, on_fault: Callable[[MalformedLine], None] | None = None) -> None:
         self._stream = stream
+        self._on_fault = on_fault
         self.faults: list[MalformedLine] = []
         self.warnings: list[tuple[int, str]] = []
         self.lines = 0
         self.records = 0
 
-    def batches(self) -> Iterator[tuple[Iterable[int], list[Record]]]:
-        """Batches of (line numbers, their records), both of one length and in file order."""
-        while block := self._next_block():
-            batch = self._fast(block) or self._line_by_line(block)
-            self.records += len(batch[1])
-            yield batch
+    def whole_records(self) -> Iterator[tuple[int, Record]]:
+        """(line number, record) pairs in file order, each record with all its fields."""
+        return cast(Iterator[tuple[int, Record]], self._read(_decoder.decode))
 
-    def __iter__(self) -> Iterator[tuple[int, Record]]:
-        """(line number, record) pairs in file order."""
-        for numbers, records in self.batches():
-            yield from zip(numbers, records, strict=True)
+    def core_records(self) -> Iterator[tuple[int, CoreRecord]]:
+        """(line number, record) pairs in file order, with fields beyond the core only where that costs nothing."""
+        return self._read(_core_decoder.decode)
 
-    def take_faults(self) -> list[MalformedLine]:
-        """The faults found since this was last asked."""
-        taken, self.faults = self.faults, []
-        return taken
-
-    def _next_block(self) -> bytes:
-        block = self._stream.read(_BLOCK)
-        if self.lines == 0 and block.startswith(_BOM):
-            block = block[len(_BOM) :] or b"\n"
-        if block and not block.endswith(b"\n"):
-            block += self._stream.readline()
-        return block
-
-    def _fast(self, block: bytes) -> tuple[Iterable[int], list[Record]] | None:
-        """The block in one go, or None where it is not certainly one sound object on each line.
-
-        A boundary `}` newline `{` cannot lie inside one JSON object, so as many objects as lines, with every
-        boundary of that shape, means one object to a line.
-        """
-        try:
-            records = _decoder.decode_lines(block)
-            if not block.isascii():
-                block.decode()
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        count = len(records)
-        shaped = block.startswith(b"{") and block.endswith(b"}\n")
-        if not shaped or block.count(b"\n") != count or block.count(b"}\n{") != count - 1:
-            return None
-        first = self.lines + 1
-        self.lines += count
-        return range(first, first + count), records
-
-    def _line_by_line(self, block: bytes) -> tuple[Iterable[int], list[Record]]:
-        lines = block.split(b"\n")
-        rest = lines.pop()
-        numbers: list[int] = []
-        records: list[Record] = []
-        for raw in lines:
-            self.lines += 1
-            self._one(raw, numbers, records)
+    def _read(self, decode_fast: Callable[[bytes], CoreRecord]) -> Iterator[tuple[int, CoreRecord]]:
+        number = without_record = others = 0
+        rest = b""
+        for block in self._blocks():
+            sound = block.isascii() or _is_utf8(block)
+            lines = block.split(b"\n")
+            rest = lines.pop()
+            for raw in lines:
+                number += 1
+                try:
+                    record = decode_fast(raw) if sound else decode(raw)
+                except (msgspec.MsgspecError, MalformedLine, RecursionError):
+                    found = self._one(raw, number)
+                    if found is None:
+                        without_record += 1
+                        continue
+                    record = found
+                    others += 1
+                    if others * 2 > number:  # fields beyond the core are the rule here: do not try without first
+                        decode_fast = _decoder.decode
+                yield number, record
         if rest:
-            self.lines += 1
-            if not rest.isspace() and not _is_whole_object(rest):
+            number += 1
+            found = self._one(rest, number, terminated=False)
+            if found is None:
+                without_record += 1
+            else:
+                yield number, found
+        self.lines = number
+        self.records = number - without_record
+
+    def _blocks(self) -> Iterator[bytes]:
+        """The stream in blocks of whole lines; the last may lack its newline."""
+        first = True
+        while block := self._stream.read(_BLOCK):
+            if not block.endswith(b"\n"):
+                block += self._stream.readline()
+            yield block.removeprefix(_BOM) if first else block
+            first = False
+
+    def _one(self, raw: bytes, number: int, *, terminated: bool = True) -> Record | None:
+        """The record of one line, None where it is blank, set aside or malformed."""
+        if not raw or raw.isspace():
+            return None
+        try:
+            return decode(raw)
+        except MalformedLine as error:
+            if not terminated and not _is_whole_object(raw):
                 self.warnings.append(
-                    (self.lines, "the last line ends in the middle of a record (its writer was stopped): set aside")
+                    (number, "the last line ends in the middle of a record (its writer was stopped): set aside")
                 )
             else:
-                self._one(rest, numbers, records)
-        return numbers, records
-
-    def _one(self, raw: bytes, numbers: list[int], records: list[Record]) -> None:
-        if not raw or raw.isspace():
-            return
-        try:
-            record = decode(raw)
-        except MalformedLine as error:
-            error.line = self.lines
-            self.faults.append(error)
-        else:
-            numbers.append(self.lines)
-            records.append(record)
+                error.line = number
+                self.faults.append(error)
+                if self._on_fault is not None:
+                    self._on_fault(error)
+            return None
 
 
 def read_history(path: Path) -> list[tuple[int, Record]]:
@@ -183,10 +177,18 @@ def read_history(path: Path) -> list[tuple[int, Record]]:
     """
     with path.open("rb") as stream:
         reader = Reader(stream)
-        records = list(reader)
+        records = list(reader.whole_records())
     if reader.faults:
         raise HistoryError((fault.line, str(fault)) for fault in reader.faults)
     return records
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_whole_object(raw: bytes) -> bool:

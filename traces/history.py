@@ -1,6 +1,6 @@
 """The history: one record per line, from everybody's point of view (contract section 3).
 
-`Record` is the only shape in which the rest of the house sees a line of a history. Field names are the
+`Record` is the shape in which the rest of the house sees a line of a history. Field names are the
 contract's; a field that a line does not carry is `None`. Times are seconds (Unix time in live runs),
 tokens and counts are numbers, `cost_usd` is US dollars.
 """
@@ -60,18 +60,19 @@ class Degradation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     why: str | None = None
 
 
-class Record(
+class CoreRecord(
     msgspec.Struct,
     frozen=True,
     omit_defaults=True,
     kw_only=True,
     gc=False,  # a decoded line never holds a cycle, and judging a history makes millions of them
+    forbid_unknown_fields=True,
     rename={"from_": "from"},
 ):
-    """One line of a history. Fields are grouped as the table of contract section 3 groups them.
+    """The fields that judging needs, and those that mostly stand beside them on a line.
 
-    The types of the contract's fields are what the strict codec (`traces/codec.py`) demands of a line, whatever
-    the record's type is; integers may be written with an empty fraction (`1.0`).
+    It exists for speed alone: an object of more than 512 bytes is no longer a small one to Python's allocator, and a
+    whole `Record` is. A line that has other fields as well is decoded as a `Record`.
     """
 
     type: str
@@ -91,7 +92,6 @@ class Record(
     # runs
     world: str | None = None
     task_type: str | None = None
-    parent_run_id: str | None = None
     limits: Limits | None = None
     from_step: int | None = None
     skipped: list[int] | None = None
@@ -99,14 +99,9 @@ class Record(
     error: ErrorInfo | None = None
     completed: list[int] | None = None
     recoverable: bool | None = None
-    degraded: list[Degradation] | None = None
     # plans and budgets
     actions: list[PlannedAction] | None = None
     scope: str | None = None
-    allotted_s: float | None = None
-    remaining_s: float | None = None
-    rule: str | None = None
-    parent: str | None = None
     budget: str | None = None
     # model and tool calls
     input_tokens: float | None = None
@@ -120,10 +115,7 @@ class Record(
     complete: bool | None = None
     # retries and breakers
     delay_s: float | None = None
-    cap_s: float | None = None
     attempt: int | None = None
-    server_directed: bool | None = None
-    retry_budget_left: float | None = None
     from_: str | None = None
     to: str | None = None
     failures: float | None = None
@@ -134,31 +126,57 @@ class Record(
     caused_by: str | None = None
     disposition: str | None = None
     strength: str | None = None
-    ledger_id: str | None = None
     # outcomes
-    failed: list[FailedStep] | None = None
-    advice: Any = None
     name: str | None = None
-    grounds: Any = None
     message: str | None = None
     handled: bool | None = None
+    # the harness
+    max_s: float | None = None
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: int | str | None = None
+    injected: bool | None = None
+
+
+class Record(
+    CoreRecord,
+    frozen=True,
+    omit_defaults=True,
+    kw_only=True,
+    gc=False,
+    forbid_unknown_fields=False,
+    rename={"from_": "from"},
+):
+    """One line of a history, with all fields that contract section 3 names.
+
+    Their types are what the strict codec (`traces/codec.py`) demands of a line, whatever the record's type is;
+    integers may be written with an empty fraction (`1.0`).
+    """
+
+    parent_run_id: str | None = None
+    degraded: list[Degradation] | None = None
+    allotted_s: float | None = None
+    remaining_s: float | None = None
+    rule: str | None = None
+    parent: str | None = None
+    cap_s: float | None = None
+    server_directed: bool | None = None
+    retry_budget_left: float | None = None
+    ledger_id: str | None = None
+    failed: list[FailedStep] | None = None
+    advice: Any = None
+    grounds: Any = None
     timeline: Any = None
     certain: Any = None
     uncertain: Any = None
     tried: Any = None
     untried: Any = None
     in_flight: Any = None
-    # the harness
     scenario: Any = None
     layer: str | None = None
     kind: str | None = None
     site: Any = None
-    max_s: float | None = None
-    pid: int | None = None
     generation: int | None = None
-    exit_code: int | None = None
-    signal: int | str | None = None
-    injected: bool | None = None
     # Ours, beyond the contract: foreign histories may use these names for anything, so nothing is demanded.
     wire: Any = None
     """Id of the forwarded request (text), given by the proxy and stored by the service with its effect."""
