@@ -117,7 +117,8 @@ class ToolClient:
                 return Result("uncertain" if failure.may_have_taken_effect else "failed", failure=failure)
             if result.state == "refused" or result.failure is None:
                 return result
-            failure = result.failure
+            # A later attempt that surely did nothing does not clear an earlier one that may have.
+            failure = result.failure.after(failure)
 
     def settle_doubt(self, order: Order, attempt: int, *, repeats: Mapping[str, int] = REPEATS) -> Answer:
         """Ask for the state of a call that may have taken effect, with patience while it is under way."""

@@ -41,6 +41,12 @@ class Failure:
         refused = self.status is not None and 400 <= self.status < 500 and not self.retryable
         return replace(self, may_have_taken_effect=False, rejected=refused)
 
+    def after(self, earlier: Failure | None) -> Failure:
+        """This failure as the end of a call whose `earlier` attempt failed: a doubt stays until it is settled."""
+        if earlier is None or not earlier.may_have_taken_effect:
+            return self
+        return replace(self, may_have_taken_effect=True, rejected=False)
+
     def as_json(self) -> dict[str, Any]:
         """The wire form of contract section 3, `error`."""
         return {

@@ -107,6 +107,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         (KEYED, [answer(409)], [state("unknown")], "CQ", "failed"),
         (KEYED, [answer(409)], [state("in_flight"), state("applied")], "CQQ", "succeeded"),
         (KEYED, [answer(422)], [], "C", "failed"),
+        (KEYED, [TIMEOUT, *[REFUSED] * 3], [answer(503)] * 12, "CQQQCQQQCQQQCQQQ", "uncertain"),
+        (KEYED, [TIMEOUT, REFUSED, OK], [answer(503)] * 3 + [state("unknown")], "CQQQCQC", "succeeded"),
         (READ, [TIMEOUT, OK], [], "CC", "succeeded"),
         (ONCE, [TIMEOUT], [state("applied")], "CQ", "succeeded"),
         (ONCE, [TIMEOUT], [state("unknown")], "CQ", "uncertain"),

@@ -107,6 +107,13 @@ def test_an_unknown_failure_is_not_retryable() -> None:
     assert Failure("x", "y").retryable is False
 
 
+def test_a_doubt_stays_until_it_is_settled() -> None:
+    """An attempt that surely did nothing does not clear the one before it."""
+    late, refused = Failure("timeout", "", True, True), Failure("connect_refused", "", True)
+    assert refused.after(late).may_have_taken_effect is True
+    assert refused.after(late.certain()) == refused.after(None) == refused
+
+
 def test_round_trip() -> None:
     """What is stored of a failure is read back."""
     failure = Failure("k", "m", True, True, 2.0, rejected=True)
