@@ -12,7 +12,6 @@ _NOBODY_KNOWS = frozenset({"timeout", "unknown"})
 
 def finish_claim(claim: Forward, line: int, record: CoreRecord) -> None:
     """Books the counted finish of an effectful call: what the start left unsaid, and what became of it."""
-    claim.finished = line
     if claim.tool is None:
         claim.tool = record.tool
     if claim.tenant is None:

@@ -7,6 +7,7 @@ finishes. Lines are positions in the history, 1-based; 0 means that there is no 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -22,44 +23,6 @@ LAG_S = 0.25
 NO_LIMITS = Limits()
 
 
-class Forward(msgspec.Struct, eq=False, gc=False):
-    """A forward effect, seen by the service or (`claimed`) told by the agent alone.
-
-    A claimed one begins as a mere call whose `fate` is open until its counted finish, and is a forward effect only
-    if its world ends without an `effect` record of its tool. `started` and `finished` are the lines of its call
-    where they are on record, `undoing` whether a compensation of the run was open at that start, else at `line`.
-    """
-
-    line: int
-    t: float
-    tool: str | None
-    tenant: str | None
-    step: int | None
-    key: str | None
-    intent_id: str | None
-    args_digest: str | None
-    intent_digest: str | None
-    undoing: bool
-    effect_id: str | None = None
-    attempt_id: str | None = None
-    started: int = 0
-    finished: int = 0
-    claimed: bool = False
-    fate: Literal["open", "applied", "none"] = "applied"
-    named: frozenset[str] | None = None
-    """Tools that the compensations open at the start had named: a call of one of them is their own."""
-
-    @property
-    def position(self) -> int:
-        """Where its call was started; without a start on record, where it stands."""
-        return self.started or self.line
-
-    def describe(self) -> str:
-        """A few words for messages: tool and step."""
-        tool = f"`{self.tool}`" if self.tool is not None else "a call without tool name"
-        return tool if self.step is None else f"{tool} (step {self.step})"
-
-
 class Call(msgspec.Struct, eq=False, gc=False):
     """One counted start of an `attempt_id`: its line, whether a compensation was open then, its counted finish.
 
@@ -73,6 +36,48 @@ class Call(msgspec.Struct, eq=False, gc=False):
     claim: Forward | None = None
 
 
+class Forward(msgspec.Struct, eq=False, gc=False):
+    """A forward effect, seen by the service or (`claimed`) told by the agent alone.
+
+    A claimed one begins as a mere call whose `fate` is open until its counted finish, and is a forward effect only
+    if its world ends without an `effect` record of its tool. `call` is its call where the start is on record;
+    `undoing` says whether a compensation of the run was open where the effect stands.
+    """
+
+    line: int
+    t: float
+    tool: str | None
+    tenant: str | None
+    step: int | None
+    key: str | None
+    intent_id: str | None
+    args_digest: str | None
+    intent_digest: str | None
+    undoing: bool
+    effect_id: str | None
+    attempt_id: str | None
+    call: Call | None
+    claimed: bool = False
+    fate: Literal["open", "applied", "none"] = "applied"
+    named: frozenset[str] | None = None
+    """Tools that the compensations open at the start had named: a call of one of them is their own."""
+
+    @property
+    def position(self) -> int:
+        """Where its call was started; without a start on record, where it stands."""
+        return self.call.started if self.call is not None else self.line
+
+    @property
+    def during_undoing(self) -> bool:
+        """Whether a compensation of the run was open there."""
+        return self.call.undoing if self.call is not None else self.undoing
+
+    def describe(self) -> str:
+        """A few words for messages: tool and step."""
+        tool = f"`{self.tool}`" if self.tool is not None else "a call without tool name"
+        return tool if self.step is None else f"{tool} (step {self.step})"
+
+
 class World(msgspec.Struct, eq=False):
     """Runs that share services."""
 
@@ -84,8 +89,12 @@ class World(msgspec.Struct, eq=False):
     """effect_id -> line of the first compensating effect that names it."""
 
 
-class Run(msgspec.Struct, eq=False):
-    """One run, as far as it has been read."""
+@dataclass(slots=True, eq=False)
+class Run:
+    """One run, as far as it has been read.
+
+    A dataclass, not a Struct: its attributes are set for every record, which is where these are faster.
+    """
 
     run_id: str
     order: int
@@ -114,10 +123,10 @@ class Run(msgspec.Struct, eq=False):
     """It started a call with `effectful` true."""
     has_effect: bool = False
     """The service wrote a forward or compensating effect in it."""
-    steps: dict[int, int] = {}
+    steps: dict[int, int] = field(default_factory=dict)
     """Distinct steps in records of the agent or the wire, each with its first line."""
-    calls: dict[str, Call] = {}
-    forwards: list[Forward] = []
+    calls: dict[str, Call] = field(default_factory=dict)
+    forwards: list[Forward] = field(default_factory=list)
     """Forward effects; complete, with their calls and in file order, once the world is closing."""
     claims: list[Forward] | None = None
     """Effectful calls of tools that the service has not been heard of yet."""

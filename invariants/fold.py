@@ -140,7 +140,11 @@ class Fold:
                 if step is not None and step not in run.steps:
                     run.steps[step] = line
             if record.input_tokens is not None or record.output_tokens is not None or record.cost_usd is not None:
-                self._tell_use(run, line, record)
+                for invariant in self._users:
+                    try:
+                        invariant.used(run, line, record)
+                    except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error
+                        self._on_hook_error(invariant, line, error)
             if fold is not None and not fold(run, line, record):
                 continue
             for hook in hooks:
@@ -148,13 +152,6 @@ class Fold:
                     hook(run, line, record)
                 except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error, never a pass
                     self._report(kind, hook, line=line, error=error)
-
-    def _tell_use(self, run: Run, line: int, record: CoreRecord) -> None:
-        for invariant in self._users:
-            try:
-                invariant.used(run, line, record)
-            except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error, never a pass
-                self._on_hook_error(invariant, line, error)
 
     def closing(self) -> list[World]:
         """The worlds that are still open, in order of first appearance; the fold is at its end."""
@@ -236,16 +233,14 @@ class Fold:
         return world
 
     def _settle_facts(self, world: World) -> None:
-        """Completes what only the whole world tells: which tools are claimed only, and each effect's call."""
-        observed = world.observed
+        """Completes what only the whole world tells: calls that began after their effect, and claimed effects."""
         for run in world.runs:
             calls = run.calls
             for forward in run.forwards:
-                call = calls.get(forward.attempt_id) if forward.attempt_id is not None else None
-                if call is not None:
-                    forward.started, forward.finished, forward.undoing = call.started, call.finished, call.undoing
-            if run.claims:
-                resolve_claims(run, observed)
+                if forward.call is None and forward.attempt_id is not None:
+                    forward.call = calls.get(forward.attempt_id)
+            if run.claims is not None:
+                resolve_claims(run, world.observed)
 
     # single record types
 
@@ -271,11 +266,10 @@ class Fold:
                     record.intent_id,
                     record.args_digest,
                     record.intent_digest,
-                    bool(windows),
+                    False,
                     None,
                     attempt,
-                    line,
-                    0,
+                    call,
                     True,
                     "open",
                 )
@@ -310,6 +304,7 @@ class Fold:
             if record.compensates is not None:
                 world.undone.setdefault(record.compensates, line)
             else:
+                attempt = record.attempt_id
                 run.forwards.append(
                     Forward(
                         line,
@@ -323,7 +318,8 @@ class Fold:
                         record.intent_digest,
                         bool(run.windows),
                         record.effect_id,
-                        record.attempt_id,
+                        attempt,
+                        run.calls.get(attempt) if attempt is not None else None,
                     )
                 )
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import le
+from operator import attrgetter, le
 
 from invariants.facts import Run, World
 from invariants.fold import Fold
@@ -74,7 +74,7 @@ class Judge:
         """The same verdicts by first appearance of their runs."""
         order = self._fold.order
         verdicts = list(verdicts)
-        places = [order[verdict.run_id] for verdict in verdicts]
+        places = list(map(order.__getitem__, map(attrgetter("run_id"), verdicts)))
         if all(map(le, places, places[1:])):  # one world, the common case
             return verdicts
         return sorted(verdicts, key=lambda verdict: order[verdict.run_id])

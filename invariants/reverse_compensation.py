@@ -17,11 +17,16 @@ _VACUOUS = Standing("vacuous", "fewer than two effects of the run were undone")
 
 
 class _Undone(msgspec.Struct, eq=False, gc=False):
-    """A compensated forward effect: the lines where its undoing starts and is finished."""
+    """A compensated forward effect: the lines where its undoing starts and is finished.
+
+    `begun` and `done` are those of its own call, 0 where not on record.
+    """
 
     forward: Forward
     starts: int
     finished: int
+    begun: int
+    done: int
 
 
 class ReverseCompensation(Invariant):
@@ -45,16 +50,18 @@ class ReverseCompensation(Invariant):
 
 def _undoing(run: Run, forward: Forward) -> _Undone | None:
     if not forward.claimed:
-        line = run.world.undone.get(forward.effect_id) if forward.effect_id is not None else None
-        return _Undone(forward, line, line) if line is not None else None
-    if forward.step is None or run.undo_ends is None:
-        return None
-    ends = run.undo_ends.get(forward.step, ())
-    finished = next((line for line in ends if line > forward.line), 0)
+        starts = finished = run.world.undone.get(forward.effect_id, 0) if forward.effect_id is not None else 0
+    elif forward.step is not None and run.undo_ends is not None:
+        ends = run.undo_ends.get(forward.step, ())
+        finished = next((line for line in ends if line > forward.line), 0)
+        begun = (run.undo_starts or {}).get(forward.step, ())
+        starts = max((line for line in begun if line < finished), default=finished)
+    else:
+        finished = 0
     if not finished:
         return None
-    starts = (run.undo_starts or {}).get(forward.step, ())
-    return _Undone(forward, max((line for line in starts if line < finished), default=finished), finished)
+    call = forward.call
+    return _Undone(forward, starts, finished, call.started if call else 0, call.finished if call else 0)
 
 
 class _EarliestStarts:
@@ -86,20 +93,20 @@ def _out_of_order(undone: list[_Undone]) -> Ruling | None:
     """The first undoing that finished after the undoing of something done before it had begun."""
     if len(undone) < 2:
         return None
-    by_finish = _EarliestStarts((u.forward.finished, u) for u in undone if u.forward.finished)
-    without_finish = _EarliestStarts((u.forward.line, u) for u in undone if not u.forward.finished)
-    by_line = _EarliestStarts((u.forward.line, u) for u in undone)
+    by_finish = _EarliestStarts((u.done, u) for u in undone if u.done)
+    without_finish = _EarliestStarts((u.forward.line, u) for u in undone if not u.done)
+    by_line = _EarliestStarts((u.forward.line, u) for u in undone) if any(not u.begun for u in undone) else by_finish
     worst: tuple[int, int] | None = None
     pair: tuple[_Undone, _Undone] | None = None
     for later in undone:
-        forward = later.forward
-        if forward.started:
+        line = later.forward.line
+        if later.begun:
             candidates = [
-                by_finish.before(forward.started, other_than=later.finished),
-                without_finish.before(forward.line, other_than=later.finished),
+                by_finish.before(later.begun, other_than=later.finished),
+                without_finish.before(line, other_than=later.finished),
             ]
         else:
-            candidates = [by_line.before(forward.line, other_than=later.finished)]
+            candidates = [by_line.before(line, other_than=later.finished)]
         for earlier in candidates:
             if earlier is not None and earlier.starts < later.finished:
                 proof = (later.finished, earlier.starts)
@@ -124,7 +131,7 @@ def _forward_during_compensation(run: Run, undone: list[_Undone]) -> Ruling | No
         return None
     began = min(beginnings)
     rolled_back = run.end_line > 0 and run.end_status == "rolled_back"
-    found = [f.line for f in run.forwards if f.position > began and (rolled_back or f.undoing)]
+    found = [f.line for f in run.forwards if f.position > began and (rolled_back or f.during_undoing)]
     if not found:
         return None
     first = min(found, key=lambda line: (max(line, began), min(line, began)))
