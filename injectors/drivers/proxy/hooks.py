@@ -23,7 +23,6 @@ from injectors.drivers.proxy.engine import Engine
 from injectors.drivers.proxy.guard import guarded
 from injectors.drivers.proxy.run import DriverError, Run, first_of
 from injectors.drivers.proxy.sockets import ClientGoneError, gather, kill, writer_of
-from injectors.routing import route
 
 _HERE = frozenset({"127.0.0.1", "localhost", "::1"})
 _CROSSING = "stormproof"
@@ -106,7 +105,7 @@ class Hooks:
         if request.data.host not in _HERE or request.data.port != run.port:
             self._refuse_host(flow, run)
             return None
-        way = route(request.method, request.path, run.registry)
+        way = run.route(request.method, request.path)
         if way.target == "nowhere":
             run.unroutable[f"{request.method} {way.path.partition('?')[0]}"] = None
             _refuse(flow, 404, "unknown_endpoint", way.words)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from injectors.catalogue import fault_from
 from injectors.core import Fault
 from injectors.plan import Plan
+from injectors.routing import Route, route
 from injectors.wire import Exchange, Wire
 from traces.registry import Registry
 
@@ -60,6 +61,8 @@ class Run:
     unroutable: dict[str, None] = field(default_factory=dict)
     open: dict[str, Exchange] = field(default_factory=dict)
     """Exchanges that have not come to their end, by wire id."""
+    routes: dict[tuple[str, str], Route] = field(default_factory=dict)
+    """Routes found before; queries are not kept."""
     hooks: int = 0
     """Hooks that are waiting for something."""
     failure: str | None = None
@@ -83,6 +86,15 @@ class Run:
             upstreams={name: Upstream.at(spec["upstreams"][name]) for name in ("model", "tools")},
             emit=emit,
         )
+
+    def route(self, method: str, path: str) -> Route:
+        """Where a request goes."""
+        found = self.routes.get((method, path))
+        if found is None:
+            found = route(method, path, self.registry)
+            if "?" not in path and found.target != "nowhere":
+                self.routes[method, path] = found
+        return found
 
     def next_wire(self) -> str:
         """A fresh wire id."""
