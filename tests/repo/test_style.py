@@ -96,20 +96,28 @@ def test_types_hold() -> None:
 def public() -> Iterator[tuple[str, Definition]]:
     """Classes and functions of the modules to ship, and methods of their public classes, that a reader may use.
 
-    Left out are names with an underscore and the methods of a class with bases: they keep a contract that is
-    described where it is made.
+    Left out are names with an underscore, the methods of a class with bases, and methods that a decorator hands to
+    somebody else (a hook of mitmproxy): they keep a contract that is described where it is made.
     """
     for source in sources(*FLOORS):
         for node in visible(source.tree):
             yield f"{source.path}:{node.lineno} {node.name}", node
             if isinstance(node, ast.ClassDef) and not node.bases:
                 for inner in visible(node):
+                    if handed_over(inner):
+                        continue
                     yield f"{source.path}:{inner.lineno} {node.name}.{inner.name}", inner
 
 
 def visible(body: ast.Module | ast.ClassDef) -> list[Definition]:
     """What a module or class defines under a name without an underscore."""
     return [node for node in body.body if isinstance(node, Definition) and not node.name.startswith("_")]
+
+
+def handed_over(node: Definition) -> bool:
+    """Whether a decorator of the project's own stands before a method."""
+    known = {"property", "cached_property", "classmethod", "staticmethod"}
+    return any(not (isinstance(name, ast.Name) and name.id in known) for name in node.decorator_list)
 
 
 def by_position(node: Function) -> list[ast.arg]:
