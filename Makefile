@@ -8,7 +8,7 @@ VENV   ?= .venv
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-matrix lint format bench clean
+.PHONY: help run test test-matrix lint format docs bench clean
 
 help:  ## what can be made
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ lint: $(VENV)/.installed-dev  ## ruff (rules, format) and mypy
 format: $(VENV)/.installed-dev  ## let ruff put the files into shape
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+docs: $(VENV)/.installed  ## the pages that are written from the code
+	$(VENV)/bin/python -m harness.documentation
 
 bench: $(VENV)/.installed-dev  ## the benchmarks, one after the other
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(VENV)/bin/python "$$file" $(ARGS); done
