@@ -195,10 +195,7 @@ def _combinations(chosen: Sequence[Scenario], selection: Selection) -> tuple[lis
 
 
 def plan_runs(
-    scenarios: Sequence[Scenario],
-    traces: Sequence[TraceFile],
-    registry: Registry,
-    selection: Selection,
+    scenarios: Sequence[Scenario], traces: Sequence[TraceFile], *, registry: Registry, selection: Selection
 ) -> Plan:
     """Join scenarios with traces. Raises `InputError` where a scenario asks for what no trace can give."""
     chosen, skipped = choose(scenarios, selection)

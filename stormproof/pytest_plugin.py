@@ -90,7 +90,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
-    config.addinivalue_line("markers", "chaos: runs an agent through a scenario, with real processes and a real proxy")
+    config.addinivalue_line(
+        "markers", "chaos: runs an agent through a scenario, with real processes and a real proxy"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -114,8 +116,8 @@ def _stormproof_results(
     folder = tmp_path_factory.mktemp("stormproof")
     out = Path(config.getoption("--stormproof-out") or folder / "results")
     wanted = folder / "only.txt"
-    chosen = [
-        item.callspec.params["stormproof_case"]
+    chosen: list[str] = [
+        str(item.callspec.params["stormproof_case"])
         for item in request.session.items
         if isinstance(item, pytest.Function)
         and hasattr(item, "callspec")

@@ -76,7 +76,7 @@ def prepare(request: RunRequest) -> Prepared:
     if request.only is not None:
         selection = replace(selection, only=frozenset(request.only.read_text(encoding="utf-8").split()))
     usable, notes = _usable(scenarios, traces, tools, selection=selection)
-    plan = plan_runs(usable, traces, tools.registry, selection)
+    plan = plan_runs(usable, traces, registry=tools.registry, selection=selection)
     if plan.skipped_combinations:
         notes.append(f"{plan.skipped_combinations} combinations were skipped: their faults shadow each other")
     return Prepared(plan=plan, agent=agent, tools=tools, out=out, notes=tuple(notes))

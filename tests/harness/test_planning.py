@@ -28,7 +28,7 @@ def scenario(faults: str, *, number: int = 150, more: str = "") -> Scenario:
 def plan(scenarios: Sequence[Scenario], **selection: object) -> list[str]:
     """The ids of the runs that are planned."""
     chosen = Selection(**selection)  # type: ignore[arg-type]
-    planned = plan_runs(scenarios, TRACES, TOOLS, chosen)
+    planned = plan_runs(scenarios, TRACES, registry=TOOLS, selection=chosen)
     return [run.run_id for world in planned.worlds for run in world.runs]
 
 
@@ -123,8 +123,9 @@ def test_shadowing_combinations_are_refused() -> None:
 
 def test_repeats_have_the_same_ids() -> None:
     """Run and intent ids are the same in every repeat, and differ between runs."""
-    planned = plan_runs([scenario("{kind: hang, at: {tool: charge}}")], TRACES, TOOLS, Selection())
-    again = plan_runs([scenario("{kind: hang, at: {tool: charge}}")], TRACES, TOOLS, Selection())
+    hang = [scenario("{kind: hang, at: {tool: charge}}")]
+    planned = plan_runs(hang, TRACES, registry=TOOLS, selection=Selection())
+    again = plan_runs(hang, TRACES, registry=TOOLS, selection=Selection())
     ids = [(run.run_id, run.intent_id) for world in planned.worlds for run in world.runs]
     assert ids == [(run.run_id, run.intent_id) for world in again.worlds for run in world.runs]
     assert len(set(ids)) == len(ids)

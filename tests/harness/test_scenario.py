@@ -100,7 +100,7 @@ def test_joined() -> None:
     one = load_scenario(Path("204-executed.yaml"), GOOD)
     other = load_scenario(
         Path("101-slow.yaml"),
-        "number: 101\nversion: 1\ntitle: Slow\nfaults: [{kind: latency, at: {tool: reserve}, with: {seconds: 0.2}}]\n",
+        "number: 101\nversion: 1\ntitle: S\nfaults: [{kind: latency, at: {tool: reserve}, with: {seconds: 0.2}}]\n",
     )
     both = joined([other, one])
     assert both.number == "101+204"
