@@ -13,6 +13,7 @@ It has to be imported before mitmproxy's layers are.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -53,15 +54,18 @@ class DirectHooks:
 
     def __init__(self, *addons: Any) -> None:
         self._addons = addons
-        self._known: dict[str, tuple[Callable[[Any], Any], ...]] = {}
+        self._known: dict[type[hooks.Hook], tuple[str, tuple[Callable[[Any], Any], ...]]] = {}
 
     async def __call__(self, event: hooks.Hook) -> None:
-        name = event.name
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = tuple(hook for addon in self._addons if (hook := getattr(addon, name, None)))
-        for hook in found:
-            rest = hook(*event.args())
+        known = self._known.get(type(event))
+        if known is None:
+            event_type: Any = type(event)
+            (field,) = dataclasses.fields(event_type)  # every hook of a connection or flow has one argument
+            found = (getattr(addon, event.name, None) for addon in self._addons)
+            known = self._known[type(event)] = (field.name, tuple(hook for hook in found if hook is not None))
+        field_name, called = known
+        for hook in called:
+            rest = hook(getattr(event, field_name))
             if rest is not None and inspect.isawaitable(rest):
                 await rest
 
