@@ -52,10 +52,6 @@ class BoundedConcurrency(Invariant):
 
     name: ClassVar[str] = "bounded-concurrency"
 
-    def __init__(self) -> None:
-        self._runs: dict[Run, _Notes] = {}
-        self._worlds: dict[World, _Services] = {}
-
     def hooks(self) -> Mapping[str, Hook]:
         return {
             "tool_call_queued": self._queued,
@@ -74,11 +70,8 @@ class BoundedConcurrency(Invariant):
                 if limit is not None:
                     limits[group] = min(limit, limits.get(group, limit))
 
-    def world_closing(self, world: World) -> None:
-        self._worlds.pop(world, None)
-
     def rule(self, run: Run) -> Outcome:
-        notes = self._runs.pop(run, None)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
             return _VACUOUS
         waiting_judged = bool(notes.queued) and run.limits.max_tenant_wait_s is not None
@@ -92,15 +85,15 @@ class BoundedConcurrency(Invariant):
         return _HELD if notes.limited or waiting_judged else _VACUOUS
 
     def _services(self, world: World) -> _Services:
-        services = self._worlds.get(world)
+        services: _Services | None = world.notes[self._slot]
         if services is None:
-            services = self._worlds[world] = _Services()
+            services = world.notes[self._slot] = _Services()
         return services
 
     def _notes(self, run: Run) -> _Notes:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
-            notes = self._runs[run] = _Notes(self._services(run.world))
+            notes = run.notes[self._slot] = _Notes(self._services(run.world))
         return notes
 
     def _queued(self, run: Run, line: int, record: CoreRecord) -> None:
@@ -118,7 +111,7 @@ class BoundedConcurrency(Invariant):
             self._services(run.world).queues.setdefault(queued.group, {})[queued] = run
 
     def _refused(self, run: Run, line: int, record: CoreRecord) -> None:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is not None and notes.queued is not None and record.attempt_id is not None:
             queued = notes.queued.get(record.attempt_id)
             if queued is not None:
@@ -134,7 +127,7 @@ class BoundedConcurrency(Invariant):
         attempt = record.attempt_id
         if attempt is None:
             return
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         group = record.resource_group
         if notes is not None and notes.queued is not None and (queued := notes.queued.get(attempt)) is not None:
             if queued.group is not None:
@@ -189,14 +182,14 @@ class BoundedConcurrency(Invariant):
                     queue.pop(other, None)
 
     def _finished(self, run: Run, line: int, record: CoreRecord) -> None:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is not None and record.attempt_id is not None:
             group = notes.in_flight.pop(record.attempt_id, None)
             if group is not None:
                 notes.services.in_flight[group] -= 1
 
     def _ended(self, run: Run, line: int, record: CoreRecord) -> None:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
             return
         if notes.in_flight:

@@ -36,9 +36,6 @@ class BreakerRespected(Invariant):
 
     name: ClassVar[str] = "breaker-respected"
 
-    def __init__(self) -> None:
-        self._runs: dict[Run, _Notes] = {}
-
     def hooks(self) -> Mapping[str, Hook]:
         return {
             "breaker_state_changed": self._changed,
@@ -47,7 +44,7 @@ class BreakerRespected(Invariant):
         }
 
     def rule(self, run: Run) -> Outcome:
-        notes = self._runs.pop(run, None)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
             return _VACUOUS
         if notes.ruling is not None:
@@ -55,9 +52,9 @@ class BreakerRespected(Invariant):
         return _HELD if notes.opened else _VACUOUS
 
     def _changed(self, run: Run, line: int, record: CoreRecord) -> None:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
-            notes = self._runs[run] = _Notes()
+            notes = run.notes[self._slot] = _Notes()
         if record.to == "open":
             notes.opened = True
             notes.bans[record.tool] = _Ban(line, "open", 0)
@@ -67,7 +64,7 @@ class BreakerRespected(Invariant):
             notes.bans.pop(record.tool, None)
 
     def _started(self, run: Run, line: int, record: CoreRecord) -> None:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
             return
         ban = notes.bans.get(record.tool)
@@ -81,6 +78,6 @@ class BreakerRespected(Invariant):
             notes.ruling = Ruling("call-while-open", (ban.line, line), message)
 
     def _exited(self, run: Run, line: int, record: CoreRecord) -> None:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is not None:
             notes.bans.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -26,18 +26,16 @@ _NO_COST = Standing("unobservable", "cost is limited, but no record of the run c
 
 
 class _Notes(msgspec.Struct, eq=False):
-    tokens: float = 0.0
-    tokens_seen: bool = False
+    tokens: float | None = None
+    """Sum so far; None while no record carried any."""
     tokens_line: int = 0
     """The record with which the sum passed the limit."""
-    cost: float = 0.0
-    cost_seen: bool = False
+    cost: float | None = None
     cost_line: int = 0
-    deadline_seen: bool = False
+    scopes: dict[str, tuple[float, int]] | None = None
+    """Scope -> earliest instant at which its budget ends, and the first start that said so. None: no deadline."""
     own_end: float = -math.inf
     """When the run's own time and its grace are over, once that was asked."""
-    scopes: dict[str, tuple[float, int]] | None = None
-    """Scope -> earliest instant at which its budget ends, and the first start that said so."""
     reset: Ruling | None = None
     late: Ruling | None = None
     """First deadline past the run's own time, without time for recovery."""
@@ -56,9 +54,6 @@ class Budgets(Invariant):
 
     name: ClassVar[str] = "budgets"
 
-    def __init__(self) -> None:
-        self._runs: dict[Run, _Notes] = {}
-
     def hooks(self) -> Mapping[str, Hook]:
         return {
             "tool_call_started": self._started,
@@ -70,38 +65,40 @@ class Budgets(Invariant):
     def used(self, run: Run, line: int, record: CoreRecord) -> None:
         """A record, of whatever type, that carries tokens or cost."""
         notes = self._notes(run)
-        limits = run.limits
-        if record.input_tokens is not None or record.output_tokens is not None:
-            notes.tokens_seen = True
-            notes.tokens += (record.input_tokens or 0) + (record.output_tokens or 0)
-            if limits.tokens is not None and notes.tokens > limits.tokens + TOLERANCE and not notes.tokens_line:
+        given, taken, cost = record.input_tokens, record.output_tokens, record.cost_usd
+        if given is not None or taken is not None:
+            tokens = notes.tokens = (notes.tokens or 0) + (given or 0) + (taken or 0)
+            limit = run.limits.tokens
+            if limit is not None and tokens > limit + TOLERANCE and not notes.tokens_line:
                 notes.tokens_line = line
-        if record.cost_usd is not None:
-            notes.cost_seen = True
-            notes.cost += record.cost_usd
-            if limits.cost_usd is not None and notes.cost > limits.cost_usd + TOLERANCE and not notes.cost_line:
+        if cost is not None:
+            cost = notes.cost = (notes.cost or 0) + cost
+            limit = run.limits.cost_usd
+            if limit is not None and cost > limit + TOLERANCE and not notes.cost_line:
                 notes.cost_line = line
 
     def rule(self, run: Run) -> Outcome:
-        notes = self._runs.pop(run, None) or _Notes()
+        notes: _Notes = run.notes[self._slot] or _NOTHING
         limits = run.limits
-        if rulings := list(_rulings(run, notes)):
+        if rulings := _rulings(run, notes):
             return rulings
         timed = limits.wall_clock_s is not None
-        if run.lagged and (timed or notes.deadline_seen):
+        deadlines = notes.scopes is not None
+        if run.lagged and (timed or deadlines):
             return _LATE_CLOCK
         if timed and not run.start_line:
             return _NO_START
-        if limits.tokens is not None and not notes.tokens_seen:
+        if limits.tokens is not None and notes.tokens is None:
             return _NO_TOKENS
-        if limits.cost_usd is not None and not notes.cost_seen:
+        if limits.cost_usd is not None and notes.cost is None:
             return _NO_COST
-        return _HELD if notes.deadline_seen or _is_limited(run) else _VACUOUS
+        limited = timed or limits.steps is not None or limits.tokens is not None or limits.cost_usd is not None
+        return _HELD if limited or deadlines else _VACUOUS
 
     def _notes(self, run: Run) -> _Notes:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
-            notes = self._runs[run] = _Notes()
+            notes = run.notes[self._slot] = _Notes()
         return notes
 
     def _started(self, run: Run, line: int, record: CoreRecord) -> None:
@@ -128,7 +125,6 @@ class Budgets(Invariant):
 
     def _deadline(self, run: Run, line: int, record: CoreRecord, *, instant: float) -> None:
         notes = self._notes(run)
-        notes.deadline_seen = True
         scope = record.scope if record.scope is not None else "root"
         scopes = notes.scopes
         if scopes is None:
@@ -159,42 +155,44 @@ class Budgets(Invariant):
                 notes.late_recovering = ruling
 
 
+_NOTHING = _Notes()
+
+
 def _grace(run: Run) -> float:
     grace = run.limits.grace_s
     return _GRACE_S if grace is None else grace
 
 
-def _is_limited(run: Run) -> bool:
+def _rulings(run: Run, notes: _Notes) -> list[Ruling]:
     limits = run.limits
-    return (
-        limits.steps is not None
-        or limits.wall_clock_s is not None
-        or limits.tokens is not None
-        or limits.cost_usd is not None
-    )
-
-
-def _rulings(run: Run, notes: _Notes) -> Iterator[Ruling]:
-    limits = run.limits
+    rulings: list[Ruling] = []
     if limits.steps is not None and len(run.steps) > limits.steps:
-        lines = list(run.steps.values())
-        broken_at = lines[max(math.floor(limits.steps), 0)]
-        yield Ruling("steps", (broken_at,), f"{len(lines)} distinct steps where {limits.steps:g} are allowed")
+        broken_at = list(run.steps.values())[max(math.floor(limits.steps), 0)]
+        message = f"{len(run.steps)} distinct steps where {limits.steps:g} are allowed"
+        rulings.append(Ruling("steps", (broken_at,), message))
     if limits.wall_clock_s is not None and run.start_line > 0 and not run.lagged:
-        yield from _wall_clock(run, limits.wall_clock_s)
-    if notes.tokens_line and limits.tokens is not None:
+        allowed = limits.wall_clock_s + _grace(run) + ((limits.recovery_s or 0.0) if run.recovered else 0.0)
+        line, t = (run.end_line, run.end_t) if run.end_line else (run.last_line, run.last_t)
+        took = t - run.start_t
+        if line and took > allowed + TOLERANCE:
+            message = f"the run took {took:.3f} s, {took - allowed:.3f} s more than the {allowed:g} s it had in all"
+            rulings.append(Ruling("wall-clock", (run.start_line, line), message))
+    if notes.tokens_line:
         message = f"{notes.tokens:g} tokens in the whole run where {limits.tokens:g} are allowed"
-        yield Ruling("tokens", (notes.tokens_line,), message)
-    if notes.cost_line and limits.cost_usd is not None:
+        rulings.append(Ruling("tokens", (notes.tokens_line,), message))
+    if notes.cost_line:
         message = f"the run cost {notes.cost:g} USD in all where {limits.cost_usd:g} are allowed"
-        yield Ruling("cost", (notes.cost_line,), message)
-    if run.end_line and run.end_status == "succeeded":
-        yield from _silent_truncation(run, notes)
-    if not run.lagged:
+        rulings.append(Ruling("cost", (notes.cost_line,), message))
+    if (notes.exhausted_line or notes.plan) and run.end_status == "succeeded":
+        truncated = _silent_truncation(run, notes)
+        if truncated is not None:
+            rulings.append(truncated)
+    if notes.scopes is not None and not run.lagged:
         late = notes.late_recovering if run.recovered else notes.late
         resets = [ruling for ruling in (notes.reset, late) if ruling is not None]
         if resets:
-            yield min(resets, key=_by_break)
+            rulings.append(min(resets, key=_by_break))
+    return rulings
 
 
 def _by_break(ruling: Ruling) -> tuple[int, tuple[int, ...]]:
@@ -202,49 +200,36 @@ def _by_break(ruling: Ruling) -> tuple[int, tuple[int, ...]]:
     return lines[-1], lines
 
 
-def _wall_clock(run: Run, wall_clock_s: float) -> Iterator[Ruling]:
-    line, t = (run.end_line, run.end_t) if run.end_line else (run.last_line, run.last_t)
-    allowed = wall_clock_s + _grace(run)
-    if run.recovered:
-        allowed += run.limits.recovery_s or 0.0
-    took = t - run.start_t
-    if line and took > allowed + TOLERANCE:
-        message = f"the run took {took:.3f} s, {took - allowed:.3f} s more than the {allowed:g} s it had in all"
-        yield Ruling("wall-clock", (run.start_line, line), message)
-
-
-def _silent_truncation(run: Run, notes: _Notes) -> Iterator[Ruling]:
+def _silent_truncation(run: Run, notes: _Notes) -> Ruling | None:
+    """Of a run that ended `succeeded`: what it left out without a word."""
     if 0 < notes.exhausted_line < run.end_line:
-        yield Ruling(
+        return Ruling(
             "silent-truncation",
             (notes.exhausted_line, run.end_line),
             f"the run says it succeeded although its {notes.exhausted} budget was exhausted before",
         )
-        return
-    if not notes.plan:
-        return
     used_up = _used_up(run, notes)
     if used_up is None:
-        return
+        return None
     attempted = {call.step for call in run.calls.values()}.union(notes.attempted or ())
-    for action in notes.plan:
+    for action in notes.plan or ():
         if action.tool is not None and action.step is not None and action.step not in attempted:
-            yield Ruling(
+            return Ruling(
                 "silent-truncation",
                 (notes.plan_line, run.end_line),
                 f"the run says it succeeded, but planned step {action.step} (`{action.tool}`) was neither started "
                 f"nor refused, and its {used_up} were used up",
             )
-            return
+    return None
 
 
 def _used_up(run: Run, notes: _Notes) -> str | None:
     limits = run.limits
     if limits.steps is not None and len(run.steps) >= limits.steps:
         return "steps"
-    if limits.tokens is not None and notes.tokens >= limits.tokens - TOLERANCE:
+    if limits.tokens is not None and (notes.tokens or 0) >= limits.tokens - TOLERANCE:
         return "tokens"
-    if limits.cost_usd is not None and notes.cost >= limits.cost_usd - TOLERANCE:
+    if limits.cost_usd is not None and (notes.cost or 0) >= limits.cost_usd - TOLERANCE:
         return "costs"
     if limits.wall_clock_s is not None and run.start_line > 0:
         took = run.end_t - run.start_t

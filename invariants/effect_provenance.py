@@ -28,14 +28,11 @@ class EffectProvenance(Invariant):
 
     name: ClassVar[str] = "effect-provenance"
 
-    def __init__(self) -> None:
-        self._runs: dict[Run, dict[str | None, _Asked]] = {}
-
     def hooks(self) -> Mapping[str, Hook]:
         return {"model_tool_call": self._asked}
 
     def rule(self, run: Run) -> Outcome:
-        asked = self._runs.pop(run, None)
+        asked: dict[str | None, _Asked] | None = run.notes[self._slot]
         if asked is None:
             return None
         rulings: dict[str, Ruling] = {}
@@ -50,7 +47,9 @@ class EffectProvenance(Invariant):
         return _HELD if run.forwards else _VACUOUS
 
     def _asked(self, run: Run, line: int, record: CoreRecord) -> None:
-        asked = self._runs.setdefault(run, {}).setdefault(record.tool, _Asked())
+        by_tool: dict[str | None, _Asked] = run.notes[self._slot] or {}
+        run.notes[self._slot] = by_tool
+        asked = by_tool.setdefault(record.tool, _Asked())
         (asked.whole if record.complete else asked.cut).setdefault(record.args_digest, line)
 
 

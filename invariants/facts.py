@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -82,6 +82,8 @@ class World(msgspec.Struct, eq=False):
     """Runs that share services."""
 
     name: str
+    notes: list[Any]
+    """What each invariant remembers of the world, by its slot."""
     runs: list[Run] = []
     observed: set[str | None] = set()
     """Tools of which the service wrote an `effect` record of any outcome or cause."""
@@ -103,6 +105,8 @@ class Run:
     limits: Limits
     latest: float
     """Greatest `t` so far."""
+    notes: list[Any]
+    """What each invariant remembers of the run, by its slot."""
     start_line: int = 0
     start_t: float = 0.0
     last_line: int = 0

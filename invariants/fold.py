@@ -56,6 +56,7 @@ class Fold:
         self._default_limits = default_limits
         self._on_hook_error = on_hook_error
         self._invariants = list(invariants)
+        self._no_notes: list[None] = [None] * len(self._invariants)
         self._steps: dict[str, Step] = {
             "tool_call_started": self._call_started,
             "tool_call_finished": self._call_finished,
@@ -189,12 +190,12 @@ class Fold:
     def _world_of(self, name: str) -> World:
         world = self.worlds.get(name)
         if world is None:
-            world = self.worlds[name] = World(name)
+            world = self.worlds[name] = World(name, self._no_notes.copy())
         return world
 
     def _new_run(self, run_id: str, world: World, *, t: float) -> Run:
         order = self.order.setdefault(run_id, len(self.order))
-        run = Run(run_id, order, world, "default", self._default_limits or NO_LIMITS, t)
+        run = Run(run_id, order, world, "default", self._default_limits or NO_LIMITS, t, self._no_notes.copy())
         self._runs[run_id] = run
         world.runs.append(run)
         return run

@@ -18,10 +18,14 @@ class Invariant(ABC):
     """One rule of contract section 4, judged in one pass.
 
     One instance sees a whole history. It notes by `hooks` what only passing records tell, and rules on each run
-    exactly once, when the run's world is closing; whatever it remembers of that run or world it forgets then.
+    exactly once, when the run's world is closing.
     """
 
     name: ClassVar[str]
+
+    def __init__(self, slot: int) -> None:
+        self._slot = slot
+        """Its place in `notes` of runs and worlds: what it remembers of them hangs there and goes with them."""
 
     def hooks(self) -> Mapping[str, Hook]:
         """CoreRecord types of interest. Starts, queueings and finishes that do not count never arrive."""

@@ -29,7 +29,7 @@ class Judge:
     def __init__(
         self, *, default_limits: Limits | None = None, invariants: Sequence[type[Invariant]] = INVARIANTS
     ) -> None:
-        self._invariants = [invariant() for invariant in invariants]
+        self._invariants = [invariant(slot) for slot, invariant in enumerate(invariants)]
         self._named = [(invariant.name, invariant) for invariant in self._invariants]
         self._broken: dict[Invariant, str] = {}
         self.errors: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -34,18 +34,16 @@ class NoDanglingEffect(Invariant):
 
     name: ClassVar[str] = "no-dangling-effect"
 
-    def __init__(self) -> None:
-        self._runs: dict[Run, dict[int, _Settlement]] = {}
-
     def hooks(self) -> Mapping[str, Hook]:
         return {"effect_settled": self._settled}
 
     def rule(self, run: Run) -> Outcome:
-        said = self._runs.pop(run, None) or {}
-        if run.forwards:
+        said: dict[int, _Settlement] = run.notes[self._slot] or {}
+        if run.forwards and (said or not _keeps_all(run)):
             unsettled: Ruling | None = None
             false_claim: Ruling | None = None
-            for forward, words in _doubtful(run, said):
+            for forward in run.forwards:
+                words = said.get(forward.step, _NOTHING_SAID) if forward.step is not None else _NOTHING_SAID
                 if not _is_settled(run, forward, words):
                     unsettled = _earlier(unsettled, _unsettled(run, forward))
                 if words.first_compensated and not forward.claimed and not _is_undone(run, forward):
@@ -60,9 +58,9 @@ class NoDanglingEffect(Invariant):
         step = record.step
         if step is None:
             return
-        said = self._runs.get(run)
+        said: dict[int, _Settlement] | None = run.notes[self._slot]
         if said is None:
-            said = self._runs[run] = {}
+            said = run.notes[self._slot] = {}
         words = said.get(step)
         if words is None:
             words = said[step] = _Settlement()
@@ -76,13 +74,9 @@ class NoDanglingEffect(Invariant):
             words.handed_over = True
 
 
-def _doubtful(run: Run, said: dict[int, _Settlement]) -> Iterator[tuple[Forward, _Settlement]]:
-    """The effects that the end of a succeeded run does not settle by itself, or of which something was said."""
-    keeps_all_before = run.end_line if run.end_status == "succeeded" else 0
-    for forward in run.forwards:
-        words = said.get(forward.step, _NOTHING_SAID) if forward.step is not None else _NOTHING_SAID
-        if forward.line > keeps_all_before or words.first_compensated:
-            yield forward, words
+def _keeps_all(run: Run) -> bool:
+    """Whether the run ended well after its last forward effect, which settles them all."""
+    return run.end_status == "succeeded" and run.forwards[-1].line < run.end_line
 
 
 def _is_undone(run: Run, forward: Forward) -> bool:

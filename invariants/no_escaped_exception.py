@@ -19,22 +19,18 @@ class NoEscapedException(Invariant):
 
     name: ClassVar[str] = "no-escaped-exception"
 
-    def __init__(self) -> None:
-        self._rulings: dict[Run, dict[str, Ruling]] = {}
-        self._heard: set[Run] = set()
-
     def hooks(self) -> Mapping[str, Hook]:
         return {"exception": self._exception, "process_exited": self._exited, "run_finished": self._ended}
 
     def rule(self, run: Run) -> Outcome:
-        heard = run in self._heard
-        self._heard.discard(run)
-        if rulings := self._rulings.pop(run, None):
+        rulings: dict[str, Ruling] | None = run.notes[self._slot]
+        if rulings:
             return list(rulings.values())
-        return _HELD if heard or run.stopped else _UNOBSERVABLE
+        return _HELD if run.stopped or rulings is not None else _UNOBSERVABLE
 
     def _exception(self, run: Run, line: int, record: CoreRecord) -> None:
-        self._heard.add(run)
+        if run.notes[self._slot] is None:
+            run.notes[self._slot] = {}
         if record.handled is False:
             name = f"`{record.name}`" if record.name else "an exception"
             says = f": {record.message}" if record.message else ""
@@ -54,4 +50,6 @@ class NoEscapedException(Invariant):
             self._break(run, line, "unstructured", "the run failed and its error names no kind")
 
     def _break(self, run: Run, line: int, reason: str, message: str) -> None:
-        self._rulings.setdefault(run, {}).setdefault(reason, Ruling(reason, (line,), message))
+        rulings: dict[str, Ruling] = run.notes[self._slot] or {}
+        rulings.setdefault(reason, Ruling(reason, (line,), message))
+        run.notes[self._slot] = rulings

@@ -55,16 +55,12 @@ class SingleEffect(Invariant):
 
     name: ClassVar[str] = "single-effect"
 
-    def __init__(self) -> None:
-        self._worlds: dict[World, _Known] = {}
-        self._runs: dict[Run, _Notes] = {}
-
     def hooks(self) -> Mapping[str, Hook]:
         return {"effect": self._effect}
 
     def world_closing(self, world: World) -> None:
         """Claimed-only effects are known only now; they collide with earlier effects in file order."""
-        known = self._worlds.pop(world, None) or _Known()
+        known: _Known = world.notes[self._slot] or _Known()
         claims = [(forward.line, run, forward) for run in world.runs for forward in run.claimed_forwards]
         for line, run, forward in sorted(claims, key=lambda claim: claim[0]):
             if forward.key is not None:
@@ -78,7 +74,7 @@ class SingleEffect(Invariant):
             self._same_intent(known, run, forward)
 
     def rule(self, run: Run) -> Outcome:
-        notes = self._runs.pop(run, None) if self._runs else None
+        notes: _Notes | None = run.notes[self._slot]
         if notes is not None and notes.rulings:
             return list(notes.rulings.values())
         if run.open_calls:
@@ -98,9 +94,9 @@ class SingleEffect(Invariant):
             if applied:
                 self._undone(run, line, record, effect_id=record.compensates)
             return
-        known = self._worlds.get(run.world)
+        known: _Known | None = run.world.notes[self._slot]
         if known is None:
-            known = self._worlds[run.world] = _Known()
+            known = run.world.notes[self._slot] = _Known()
         forward = run.forwards[-1] if applied else None
         key = record.idempotency_key
         if key is not None:
@@ -160,9 +156,9 @@ class SingleEffect(Invariant):
             self._break(run, "duplicate-intent", (first.line, forward.line), message)
 
     def _notes(self, run: Run) -> _Notes:
-        notes = self._runs.get(run)
+        notes: _Notes | None = run.notes[self._slot]
         if notes is None:
-            notes = self._runs[run] = _Notes()
+            notes = run.notes[self._slot] = _Notes()
         return notes
 
     def _break(self, run: Run, reason: str, lines: tuple[int, int], message: str) -> None:
