@@ -26,7 +26,7 @@ def run(env: Mapping[str, str], clock: Clock, decisions: Decisions = REFERENCE) 
     common = {"run_id": task.run_id, "tenant": task.tenant, "intent_id": task.intent_id}
     events = Events(task.events_path, clock, common)
     try:
-        agent = assemble(task, events, clock, decisions)
+        agent = assemble(task, events=events, clock=clock, decisions=decisions)
         with closing(agent.ledger):
             return agent.finish()
     except Exception as fault:  # noqa: BLE001 - the outermost frame: an agent ends in words, not in a traceback

@@ -32,7 +32,7 @@ def model_need_s(wall_clock_s: float) -> float:
     return FACTOR * min(most, max(least, _MODEL_P99_SHARE * wall_clock_s))
 
 
-def assemble(task: Task, events: Events, clock: Clock, decisions: Decisions) -> Run:
+def assemble(task: Task, *, events: Events, clock: Clock, decisions: Decisions) -> Run:
     """The agent for `task`, with its ledger open. The run's beginning is fixed here, once for all its processes."""
     limits = task.limits
     ledger = decisions.ledger(task.state_dir, task.run_id)

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-Json = dict[str, Any]
+from tests.agents.fake_model import Json, Says, anthropic, anthropic_events, openai, openai_events
+from tests.agents.fake_shop import ORDER, REGISTRY, TOOLS, UNDOES
 
 
 @dataclass(frozen=True)
@@ -61,90 +62,7 @@ class Seen:
     at: float
 
 
-@dataclass(frozen=True)
-class Says:
-    """One turn of the scripted model. `cut` ends the stream that many characters into the last call's arguments."""
-
-    text: str = ""
-    calls: Sequence[tuple[str, Json]] = ()
-    stop: str | None = None
-    cut: int | None = None
-    raw: str | None = None
-
-
 Script = Sequence[Says] | Callable[[int, Json], Says]
-
-REGISTRY: dict[str, Json] = {
-    "quote": {"idempotency": "natural", "latency": {"p99_s": 0.4}},
-    "charge": {
-        "idempotency": "keyed",
-        "severity": "money",
-        "latency": {"p99_s": 0.4},
-        "compensation": {
-            "tool": "refund",
-            "of": {"arg": "$.charge_id", "result": "$.id"},
-            "strength": "strong",
-            "until_s": 600,
-        },
-    },
-    "refund": {"idempotency": "keyed", "severity": "money", "latency": {"p99_s": 0.4}},
-    "reserve": {
-        "idempotency": "keyed",
-        "severity": "internal",
-        "latency": {"p99_s": 0.4},
-        "compensation": {
-            "tool": "release",
-            "of": {"arg": "$.reservation_id", "result": "$.id"},
-            "strength": "strong",
-        },
-    },
-    "release": {"idempotency": "keyed", "severity": "internal", "latency": {"p99_s": 0.4}},
-    "ship": {
-        "idempotency": "keyed",
-        "severity": "visible",
-        "latency": {"p99_s": 0.4},
-        "compensation": {
-            "tool": "cancel_shipment",
-            "of": {"arg": "$.shipment_id", "result": "$.id"},
-            "strength": "weak",
-        },
-    },
-    "cancel_shipment": {"idempotency": "keyed", "severity": "visible", "latency": {"p99_s": 0.4}},
-    "email": {"idempotency": "irreversible", "severity": "visible", "latency": {"p99_s": 0.4}},
-    "log": {"idempotency": "keyed", "severity": "internal", "latency": {"p99_s": 0.4}},
-}
-
-_SCHEMAS: dict[str, Json] = {
-    "quote": {"properties": {"sku": {"type": "string"}}, "required": ["sku"]},
-    "charge": {
-        "properties": {"order": {"type": "string"}, "amount": {"type": "integer"}},
-        "required": ["order", "amount"],
-    },
-    "refund": {"properties": {"charge_id": {"type": "string"}}, "required": ["charge_id"]},
-    "reserve": {"properties": {"sku": {"type": "string"}}, "required": ["sku"]},
-    "release": {"properties": {"reservation_id": {"type": "string"}}, "required": ["reservation_id"]},
-    "ship": {"properties": {"order": {"type": "string"}}, "required": ["order"]},
-    "cancel_shipment": {"properties": {"shipment_id": {"type": "string"}}, "required": ["shipment_id"]},
-    "email": {"properties": {"to": {"type": "string"}}, "required": ["to"]},
-    "log": {"properties": {"note": {"type": "string"}}},
-}
-
-TOOLS = [
-    {"name": name, "description": f"{name} something", "input_schema": {"type": "object", **schema}}
-    for name, schema in _SCHEMAS.items()
-]
-
-CHARGE = ("charge", {"order": "o-1", "amount": 1200})
-RESERVE = ("reserve", {"sku": "sku-1"})
-SHIP = ("ship", {"order": "o-1"})
-EMAIL = ("email", {"to": "a@example.org"})
-ORDER = [Says(calls=[CHARGE]), Says(calls=[RESERVE]), Says(calls=[SHIP]), Says(calls=[EMAIL]), Says("All done.")]
-
-_UNDOES = {
-    way["tool"]: (name, way["of"]["arg"].removeprefix("$."))
-    for name, tool in REGISTRY.items()
-    if (way := tool.get("compensation"))
-}
 
 
 class World:
@@ -254,7 +172,7 @@ class World:
             if tool == "quote":
                 return 200, {"price": 1200, "sku": body.get("sku")}, False
             compensates = self._undone_by(tool, body)
-            if tool in _UNDOES and compensates is None:
+            if tool in UNDOES and compensates is None:
                 return 404, {"error": {"kind": "not_found", "message": "nothing to undo"}}, False
             self.effects.append(
                 Effect(
@@ -272,7 +190,7 @@ class World:
             return 200, result, False
 
     def _undone_by(self, tool: str, body: Json) -> str | None:
-        forward, argument = _UNDOES.get(tool, ("", ""))
+        forward, argument = UNDOES.get(tool, ("", ""))
         named = body.get(argument)
         return next((e.id for e in self.effects if e.tool == forward and e.id == named), None)
 
@@ -395,14 +313,14 @@ def _handler(world: World) -> type[BaseHTTPRequestHandler]:
                 self.strike(fault)
                 return
             says = world.says(body)
-            anthropic = self.path == "/v1/messages"
-            if not anthropic and self.path != "/v1/chat/completions":
+            is_anthropic = self.path == "/v1/messages"
+            if not is_anthropic and self.path != "/v1/chat/completions":
                 self.answer(404, {"error": {"message": f"no {self.path} here"}})
                 return
             if not body.get("stream"):
-                self.answer(200, _anthropic(says) if anthropic else _openai(says))
+                self.answer(200, anthropic(says) if is_anthropic else openai(says))
                 return
-            events = list(_anthropic_events(says) if anthropic else _openai_events(says))
+            events = list(anthropic_events(says) if is_anthropic else openai_events(says))
             self.answer_bytes(200, b"".join(events), {"Content-Type": "text/event-stream"}, chunks=events)
 
         def answer(self, status: int, body: Json, headers: Mapping[str, str] | None = None) -> None:
@@ -440,92 +358,6 @@ def _handler(world: World) -> type[BaseHTTPRequestHandler]:
 
 def _lower(headers: Any) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
-
-
-def _calls(says: Says) -> list[tuple[str, str, str]]:
-    """Ids, names and argument texts of the calls."""
-    made = []
-    for place, (name, arguments) in enumerate(says.calls):
-        raw = json.dumps(arguments)
-        last = place == len(says.calls) - 1
-        if last and says.raw is not None:
-            raw = says.raw
-        if last and says.cut is not None:
-            raw = raw[: says.cut]
-        made.append((f"call_{abs(hash((name, raw, place)))}", name, raw))
-    return made
-
-
-def _stop(says: Says) -> str:
-    return says.stop or ("tool_use" if says.calls else "end_turn")
-
-
-def _anthropic(says: Says) -> Json:
-    content: list[Json] = [{"type": "text", "text": says.text}] if says.text else []
-    for (call_id, name, raw), (_, arguments) in zip(_calls(says), says.calls, strict=True):
-        try:
-            whole = json.loads(raw)
-        except ValueError:
-            whole = dict(list(arguments.items())[:1])
-        content.append({"type": "tool_use", "id": call_id, "name": name, "input": whole})
-    usage = {"input_tokens": 100, "output_tokens": 20}
-    return {"type": "message", "role": "assistant", "content": content, "stop_reason": _stop(says), "usage": usage}
-
-
-def _openai(says: Says) -> Json:
-    calls = [
-        {"id": call_id, "type": "function", "function": {"name": name, "arguments": raw}}
-        for call_id, name, raw in _calls(says)
-    ]
-    stop = {"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}[_stop(says)]
-    message = {"role": "assistant", "content": says.text or None, "tool_calls": calls or None}
-    usage = {"prompt_tokens": 100, "completion_tokens": 20}
-    return {"choices": [{"index": 0, "message": message, "finish_reason": stop}], "usage": usage}
-
-
-def _anthropic_events(says: Says) -> Iterator[bytes]:
-    def event(name: str, **fields: Any) -> bytes:
-        return f"event: {name}\ndata: {json.dumps({'type': name, **fields})}\n\n".encode()
-
-    yield event("message_start", message={"usage": {"input_tokens": 100, "output_tokens": 1}})
-    yield event("ping")
-    index = 0
-    if says.text:
-        yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-        yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": says.text})
-        yield event("content_block_stop", index=0)
-        index = 1
-    for place, (call_id, name, raw) in enumerate(_calls(says)):
-        block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-        yield event("content_block_start", index=index + place, content_block=block)
-        for start in range(0, len(raw), 7):
-            delta = {"type": "input_json_delta", "partial_json": raw[start : start + 7]}
-            yield event("content_block_delta", index=index + place, delta=delta)
-        if says.cut is not None and says.stop is None and place == len(says.calls) - 1:
-            return
-        yield event("content_block_stop", index=index + place)
-    yield event("message_delta", delta={"stop_reason": _stop(says)}, usage={"output_tokens": 20})
-    yield event("message_stop")
-
-
-def _openai_events(says: Says) -> Iterator[bytes]:
-    def chunk(delta: Json, stop: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": stop}
-        return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
-
-    yield chunk({"role": "assistant", "content": says.text})
-    for place, (call_id, name, raw) in enumerate(_calls(says)):
-        function = {"name": name, "arguments": ""}
-        yield chunk({"tool_calls": [{"index": place, "id": call_id, "type": "function", "function": function}]})
-        for start in range(0, len(raw), 7):
-            part = {"arguments": raw[start : start + 7]}
-            yield chunk({"tool_calls": [{"index": place, "function": part}]})
-        if says.cut is not None and says.stop is None and place == len(says.calls) - 1:
-            return
-    yield chunk({}, {"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}[_stop(says)])
-    usage = {"prompt_tokens": 100, "completion_tokens": 20}
-    yield f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n".encode()
-    yield b"data: [DONE]\n\n"
 
 
 @contextmanager

@@ -24,7 +24,8 @@ from agents.reference.decisions import REFERENCE
 from agents.reference.ledger import Ledger
 from agents.reference.outcome import Outcome
 from agents.reference.transport import exchange
-from tests.agents.fake_world import ORDER, Fault, World, events, world
+from tests.agents.fake_shop import ORDER
+from tests.agents.fake_world import Fault, World, events, world
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

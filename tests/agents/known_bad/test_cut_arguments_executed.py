@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from agents.known_bad.cut_arguments_executed import completed, harvest
-from tests.agents.fake_world import CHARGE, ORDER, Says, world
+from tests.agents.fake_model import Says
+from tests.agents.fake_shop import CHARGE, ORDER
+from tests.agents.fake_world import world
 from tests.agents.known_bad.variant import play
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from agents.known_bad.deadline_restarted import full_time_again
-from tests.agents.fake_world import ORDER, Fault, events, world
+from tests.agents.fake_shop import ORDER
+from tests.agents.fake_world import Fault, events, world
 from tests.agents.known_bad.variant import play
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from agents.known_bad.key_per_attempt_body import present
 from agents.reference.tools import Tool
-from tests.agents.fake_world import ORDER, Fault, world
+from tests.agents.fake_shop import ORDER
+from tests.agents.fake_world import Fault, world
 from tests.agents.known_bad.variant import play
 
 

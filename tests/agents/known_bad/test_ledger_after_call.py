@@ -13,7 +13,8 @@ from agents.reference.__main__ import run
 from agents.reference.clock import SystemClock
 from agents.reference.decisions import REFERENCE
 from agents.reference.transport import Reply, exchange
-from tests.agents.fake_world import ORDER, events, world
+from tests.agents.fake_shop import ORDER
+from tests.agents.fake_world import events, world
 from tests.agents.test_crashes import Killed
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from agents.known_bad.timeout_taken_for_failure import judge_loss
-from tests.agents.fake_world import ORDER, Fault, world
+from tests.agents.fake_shop import ORDER
+from tests.agents.fake_world import Fault, world
 from tests.agents.known_bad.variant import play
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from agents.reference import __main__ as agent
 from agents.reference.clock import SystemClock
-from tests.agents.fake_world import ORDER, world
+from tests.agents.fake_shop import ORDER
+from tests.agents.fake_world import world
 from tests.agents.test_crashes import REPOSITORY, start
 
 

@@ -19,7 +19,7 @@ from tests.agents.reference.test_task import environment
 def built(folder: Path, clock: FakeClock, started: str = "", **task: Any) -> Run:
     """An agent for a small task."""
     env = {**environment(folder, limits={"wall_clock_s": 30}, **task), "STORMPROOF_RUN_STARTED": started}
-    return assemble(read_task(env), Events(None, clock, {}), clock, REFERENCE)
+    return assemble(read_task(env), events=Events(None, clock, {}), clock=clock, decisions=REFERENCE)
 
 
 def test_the_run_begins_once(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.agents.fake_world import ORDER, REGISTRY, Fault, world
+from tests.agents.fake_shop import ORDER, REGISTRY
+from tests.agents.fake_world import Fault, world
 from tests.agents.reference.test_loop import kinds, play
 
 NO = Fault("status", 500, error={"retryable": False, "may_have_taken_effect": False})
