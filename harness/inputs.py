@@ -11,7 +11,8 @@ from harness.errors import InputError
 from harness.loading import Document
 from harness.planning import TraceFile, describe_trace
 from traces.mask import find_secrets
-from traces.registry import Registry, RegistryError, registry_from
+from traces.registry import Registry, RegistryError
+from traces.registry_reading import registry_from
 from traces.trace import TraceError, read_trace
 
 

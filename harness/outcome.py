@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 from harness.digest import history_digest
+from harness.options import RunOptions
 from harness.playing import Played
 from harness.results import Block
 from reports.findings import find
 from reports.mechanisms.catalogue import detect, tally
 from reports.results import Bound, FaultUse, Finding, Ruling, RunResult
-
-if TYPE_CHECKING:
-    from harness.runner import RunOptions
 
 GOOD_ENDS = frozenset({"succeeded", "partial_success"})
 """Every other end that breaks no invariant is an ordinary failure: counted, reported, exit 0."""

@@ -5,37 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-from harness.agents import AgentSpec
 from harness.errors import HarnessError
 from harness.lag import LagMonitor
+from harness.options import RunOptions
 from harness.outcome import run_result
 from harness.planning import Plan, WorldPlan
 from harness.playing import Played, Player
 from harness.results import ResultWriter
 from harness.stage import Stage
 from reports.results import RunResult
-from traces.registry import Registry
 
 Announce = Callable[[RunResult], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """How the runs are played. `max_time_s` in seconds; `parallel` is how many worlds go on at once."""
-
-    out: Path
-    agent: AgentSpec
-    registry: Registry
-    registry_data: Mapping[str, Any]
-    parallel: int
-    max_time_s: float | None = None
-    replay_options: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

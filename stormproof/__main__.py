@@ -7,6 +7,7 @@ processes that come through here see it: an agent under test must not find our p
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 _PROCESSES = {
@@ -30,16 +31,11 @@ def main(argv: list[str] | None = None) -> int:
     sys.path.insert(0, str(application_path()))
     word = arguments[0] if arguments else ""
     if word == "_agent":
-        from agents.catalogue import run_agent
-
-        return run_agent(arguments[1])
+        return int(import_module("agents.catalogue").run_agent(arguments[1]))
     if word in _PROCESSES:
-        from importlib import import_module
-
         return int(import_module(_PROCESSES[word]).main(arguments[1:]))
-    from harness.cli import main as run_command_line
-
-    return run_command_line(arguments)
+    # By name: the application is no module of ours, it is only on the path of this process.
+    return int(import_module("harness.cli").main(arguments))
 
 
 if __name__ == "__main__":

@@ -172,13 +172,3 @@ class Registry:
     def undoing(self, name: str) -> list[Tool]:
         """The tools whose effects a call of this tool undoes."""
         return [t for t in self.tools.values() if t.compensation is not None and t.compensation.tool == name]
-
-
-def registry_from(data: Any) -> Registry:
-    """The registry that the data of a `tools.yaml` describes; raises `RegistryError` with all faults at once."""
-    from traces.registry_reading import read_tools
-
-    tools, faults = read_tools(data)
-    if faults:
-        raise RegistryError(faults)
-    return Registry(tools)

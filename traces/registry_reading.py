@@ -10,7 +10,7 @@ from typing import Any
 from traces import registry as typed
 from traces.digest import Intent, Normalise
 from traces.paths import Path, parse_path
-from traces.registry import Compensation, Key, Latency, Match, RegistryFault, Tool
+from traces.registry import Compensation, Key, Latency, Match, Registry, RegistryError, RegistryFault, Tool
 
 _FIELDS = (
     "version",
@@ -119,7 +119,15 @@ class _Reader:
             return None
 
 
-def read_tools(data: Any) -> tuple[dict[str, Tool], list[RegistryFault]]:
+def registry_from(data: Any) -> Registry:
+    """The registry that the data of a `tools.yaml` describes; raises `RegistryError` with all faults at once."""
+    tools, faults = _read_tools(data)
+    if faults:
+        raise RegistryError(faults)
+    return Registry(tools)
+
+
+def _read_tools(data: Any) -> tuple[dict[str, Tool], list[RegistryFault]]:
     """The tools that could be read, and everything wrong with the data."""
     reader = _Reader()
     if not isinstance(data, dict) or not data:

@@ -14,9 +14,10 @@ from typing import Any
 from harness.agents import AgentSpec, find_agent
 from harness.errors import InputError
 from harness.inputs import ToolsFile, load_tools, load_traces, require_stand_ins
+from harness.options import RunOptions
 from harness.planning import Plan, Selection, TraceFile, check_sites, plan_runs, unmatched
 from harness.results import ResultWriter
-from harness.runner import RunOptions, Tally, default_parallel, run_all
+from harness.runner import Tally, default_parallel, run_all
 from harness.scenario import Scenario, load_scenarios
 from harness.settings import APPLICATION, Settings, load_settings
 from reports.console import Progress

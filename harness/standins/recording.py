@@ -13,7 +13,8 @@ from typing import Any
 from harness.standins.conversation import RecordedTurn, failures, is_failure
 from traces.digest import digest
 from traces.providers.turn import Message, Turn
-from traces.registry import Registry, registry_from
+from traces.registry import Registry
+from traces.registry_reading import registry_from
 from traces.trace import Exchange, Trace, read_trace
 
 _Key = tuple[str, str]

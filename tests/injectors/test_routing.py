@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from injectors.routing import Route, route
-from traces.registry import registry_from
+from traces.registry_reading import registry_from
 
 REGISTRY = registry_from(
     {

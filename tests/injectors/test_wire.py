@@ -12,7 +12,7 @@ from traces.digest import args_digest
 from traces.providers import for_api
 from traces.providers.sse import json_bytes
 from traces.providers.turn import Turn, tool_call
-from traces.registry import registry_from
+from traces.registry_reading import registry_from
 
 REGISTRY = registry_from(
     {

@@ -12,7 +12,8 @@ from reports.mechanisms.attempts import Line
 from reports.mechanisms.catalogue import detect
 from reports.results import HISTORY, Activation, Bound, FaultUse, Finding, Ruling, RunResult, append_result
 from traces.history import Record
-from traces.registry import Registry, registry_from
+from traces.registry import Registry
+from traces.registry_reading import registry_from
 
 TOOLS: dict[str, Any] = {
     "lookup": {

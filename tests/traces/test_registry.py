@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from traces.registry import Registry, registry_from
+from traces.registry import Registry
+from traces.registry_reading import registry_from
 
 CHARGE: dict[str, Any] = {
     "version": 3,

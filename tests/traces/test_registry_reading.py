@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from traces.registry import RegistryError, registry_from
+from traces.registry import RegistryError
+from traces.registry_reading import registry_from
 
 REFUND = {"idempotency": "keyed", "severity": "money"}
 

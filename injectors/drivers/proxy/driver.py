@@ -15,7 +15,8 @@ import msgspec
 from injectors.drivers.proxy.engine import Engine
 from injectors.drivers.proxy.hooks import Hooks
 from injectors.drivers.proxy.run import DriverError, Emit, Run
-from traces.registry import Registry, registry_from
+from traces.registry import Registry
+from traces.registry_reading import registry_from
 
 _TURNS = 5
 """Turns of the loop that accept what has connected already before a port is closed."""

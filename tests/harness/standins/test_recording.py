@@ -17,7 +17,8 @@ from harness.standins.recording import Answer, Recordings, recording_of
 from tests.harness.standins.shop import CHARGE, EMAIL, ORDER, REGISTRY, Done, recorded
 from traces.importers.tau_bench import WRITES, TauBench
 from traces.providers.turn import Message, ToolResult
-from traces.registry import Registry, registry_from
+from traces.registry import Registry
+from traces.registry_reading import registry_from
 from traces.trace import Exchange, Trace, read_trace, write_trace
 
 SHOP = registry_from(REGISTRY)

@@ -13,7 +13,7 @@ from harness.standins.ledger import Call, Ledger
 from harness.standins.results import business_id, own_id, synthesised, with_value
 from tests.harness.standins.shop import REGISTRY
 from traces.paths import parse_path
-from traces.registry import registry_from
+from traces.registry_reading import registry_from
 
 TOOLS = registry_from(REGISTRY).tools
 CALL = Call(world="w", run_id="r", tenant="t", tool="charge")

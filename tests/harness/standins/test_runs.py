@@ -7,7 +7,7 @@ from typing import Any
 from harness.standins.recording import Recording, recording_of
 from harness.standins.runs import Run, Runs
 from tests.harness.standins.shop import REGISTRY, recorded
-from traces.registry import registry_from
+from traces.registry_reading import registry_from
 
 RECORDING: Recording = recording_of(recorded(), registry_from(REGISTRY))
 

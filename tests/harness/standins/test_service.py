@@ -17,7 +17,7 @@ from harness.standins.runs import Run
 from harness.standins.service import Response, ToolService
 from tests.harness.standins.shop import CHARGE, REGISTRY, Done, recorded
 from traces.history import Record
-from traces.registry import registry_from
+from traces.registry_reading import registry_from
 from traces.trace import Trace
 
 ARGS = CHARGE.args

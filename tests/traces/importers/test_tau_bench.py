@@ -13,7 +13,8 @@ import yaml
 from traces.importers import Imported, ImportFault, importer_named
 from traces.importers.tau_bench import WRITES, TauBench
 from traces.mask import find_secrets
-from traces.registry import Registry, registry_from
+from traces.registry import Registry
+from traces.registry_reading import registry_from
 from traces.trace import Trace, dump_trace, parse_trace
 
 ROOT = Path(__file__).resolve().parents[3]

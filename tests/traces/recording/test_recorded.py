@@ -15,7 +15,8 @@ from traces.recording.__main__ import RECORDED, write_all
 from traces.recording.cast import draw_cast, read_cast
 from traces.recording.stories import stories
 from traces.recording.yaml_text import registry_text
-from traces.registry import Registry, registry_from
+from traces.registry import Registry
+from traces.registry_reading import registry_from
 from traces.trace import Trace, read_trace
 
 PATHS = sorted(RECORDED.glob("*.jsonl"))
