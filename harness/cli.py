@@ -213,13 +213,16 @@ def import_(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="tau-bench.")],
     files: Annotated[list[Path], typer.Argument(help="Recorded runs in that format.")],
     out: Annotated[Path, typer.Option("--out", help="Where the traces go.")],
+    writing_only: Annotated[
+        bool, typer.Option("--writing-only", help="Only runs in which at least one write succeeded.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
     """Turn recorded runs of other tools into traces."""
     from harness.commands import importing as command
 
-    return command.execute(form, files, out=out, json=json, quiet=quiet)
+    return command.execute(form, files, out=out, writing_only=writing_only, json=json, quiet=quiet)
 
 
 @app.command()

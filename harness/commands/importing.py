@@ -12,8 +12,11 @@ from traces.mask import find_secrets
 from traces.trace import write_trace
 
 
-def execute(form: str, files: list[Path], *, out: Path, json: bool, quiet: bool) -> int:
-    """Import, mask and write every trace, and say what was in the files (contract section 8)."""
+def execute(form: str, files: list[Path], *, out: Path, writing_only: bool, json: bool, quiet: bool) -> int:
+    """Import, mask and write every trace, and say what was in the files (contract section 8).
+
+    `writing_only` leaves out the traces without a write that succeeded; the report still counts the whole files.
+    """
     importer = importer_named(form)
     if importer is None:
         names = [known.name for known in IMPORTERS]
@@ -32,6 +35,8 @@ def execute(form: str, files: list[Path], *, out: Path, json: bool, quiet: bool)
             continue
         report += imported.report
         for trace in imported.traces:
+            if writing_only and trace.name not in imported.writing:
+                continue
             if trace.name in written:
                 faults.append(f"{file}:1: the trace `{trace.name}` is already imported from {written[trace.name]}")
             elif secrets := find_secrets(trace):
@@ -46,8 +51,9 @@ def execute(form: str, files: list[Path], *, out: Path, json: bool, quiet: bool)
     elif not quiet:
         print_lines(
             [
-                f"{report.traces} traces in {out}: {report.tool_calls} tool calls, {report.writes} of them writes, "
+                f"{report.traces} traces: {report.tool_calls} tool calls, {report.writes} of them writes, "
                 f"{report.failed_writes} of those failed",
+                f"{len(written)} written to {out}",
                 *(f"skipped {source}: {why}" for source, why in report.skipped),
                 *(f"note    {source}: {why}" for source, why in report.notes[:20]),
             ]

@@ -58,10 +58,12 @@ def _told(entries: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The traces of one file, masked, and the report on it."""
+    """The traces of one file, masked, and the report on it. `writing` names the traces that changed the world: those
+    with at least one write that succeeded."""
 
     traces: tuple[Trace, ...]
     report: ImportReport
+    writing: frozenset[str] = frozenset()
 
 
 class Importer(Protocol):

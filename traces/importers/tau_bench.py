@@ -111,11 +111,14 @@ class TauBench:
         domain = _domain(path.name, *(run.system[:80] for _, _, run in runs), *(each.call.name for each in done))
         names: Counter[str] = Counter()
         traces = []
+        writing: set[str] = set()
         for n, entry, run in runs:
             name = f"{_slug(path.stem)}-task{int(entry.get('task_id', n)):03d}-trial{int(entry.get('trial', 0))}"
             names[name] += 1
             if names[name] > 1:
                 name = f"{name}-{names[name]}"
+            if any(act.call.name in WRITES and act.failure is None for _, acts in run.turns for act in acts):
+                writing.add(name)
             header: dict[str, Any] = {
                 "file": path.name,
                 "run": n,
@@ -134,7 +137,7 @@ class TauBench:
                 (_source(path, n), f"{count} {what}") for n, _, run in runs for what, count in run.notes.items()
             ),
         )
-        return Imported(tuple(traces), report)
+        return Imported(tuple(traces), report, frozenset(writing))
 
 
 def _load(path: Path) -> list[dict[str, Any]]:
