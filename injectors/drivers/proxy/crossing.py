@@ -36,14 +36,21 @@ class Surroundings(Protocol):
 class Crossing:
     """A flow of a run, from the arrival of its request to the end of its answer."""
 
-    __slots__ = ("_around", "_unconfirmed", "armed", "exchange", "flow", "reply", "route", "run")
+    __slots__ = ("_around", "_late", "_unconfirmed", "armed", "exchange", "flow", "reply", "route", "run")
 
     def __init__(self, around: Surroundings, flow: HTTPFlow, run: Run, route: Route, exchange: Exchange) -> None:
         self._around, self.flow, self.run, self.route, self.exchange = around, flow, run, route, exchange
-        self.armed = bool(run.plan.faults) and bool(run.plan.armed(exchange.place))
+        faults = run.plan.armed(exchange.place) if run.plan.faults else ()
+        self.armed = bool(faults)
+        self._late = any(fault.strikes_at is not Point.BEFORE_SEND for fault in faults)
         self.reply: Reply | None = None
         self._unconfirmed: tuple[Fault, float] | None = None
         """A fault whose answer stands ready but has not left yet."""
+
+    @property
+    def holds_answer(self) -> bool:
+        """Whether the answer has to be here as a whole before any of it is passed on."""
+        return self._late or self._unconfirmed is not None
 
     # --------------------------------------------------------------------------------- what hooks ask for
 

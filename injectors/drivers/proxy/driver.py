@@ -74,7 +74,8 @@ class ProxyDriver:
         await self.engine.close_port(run.port)
         run.closing.set()
         deadline = time.monotonic() + limit_s
-        while not self._drained(run):
+        cut: set[str] = set()
+        while not self._drained(run, cut):
             if time.monotonic() > deadline:
                 await self._cut_off(run, limit_s)
                 break
@@ -88,12 +89,15 @@ class ProxyDriver:
         """What the `process` event with this token asked for is done."""
         self.hooks.acted(token)
 
-    def _drained(self, run: Run) -> bool:
+    def _drained(self, run: Run, cut: set[str]) -> bool:
+        """Whether nothing of the run is left. Idle connections, kept alive for a request that will not come, are cut
+        (once: `cut` holds their ids)."""
         busy = {exchange.connection for exchange in run.open.values()}
         connections = list(self.engine.connections(run.port))
         for handler in connections:
-            if handler.client.id not in busy:
-                self.engine.cut(handler)  # idle: kept alive by the agent for a next request that will not come
+            if handler.client.id not in busy | cut:
+                cut.add(handler.client.id)
+                self.engine.cut(handler)
         return not connections and not run.hooks
 
     async def _cut_off(self, run: Run, limit_s: float) -> None:

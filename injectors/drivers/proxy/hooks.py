@@ -130,7 +130,7 @@ class Hooks:
     @guarded
     def responseheaders(self, flow: HTTPFlow) -> None:
         crossing = _crossing(flow)
-        if crossing is None or crossing.armed or flow.response is None:
+        if crossing is None or crossing.holds_answer or flow.response is None:
             return
         if flow.response.headers.get("content-type", "").startswith("text/event-stream"):
             crossing.pass_live()
@@ -140,7 +140,7 @@ class Hooks:
         crossing = _crossing(flow)
         if crossing is None:
             return None
-        if crossing.armed:
+        if crossing.holds_answer:
             return crossing.after_effect()
         crossing.answered()
         return None

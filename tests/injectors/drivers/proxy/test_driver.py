@@ -142,6 +142,15 @@ def test_a_stream_passes_live_where_no_fault_wants_it(rig: Rig) -> None:
         assert (finished.outcome, finished.input_tokens, finished.output_tokens) == ("ok", 120, 40)
 
 
+def test_a_fault_before_the_send_leaves_the_stream_alive(rig: Rig) -> None:
+    """A delay of nothing before the send changes no byte of a stream, chunks included."""
+    with rig.run() as plain:
+        undisturbed = plain.ask()
+    with rig.run(model_fault("latency", seconds=0)) as run:
+        assert run.ask().data == undisturbed.data
+        assert run.fired == 1
+
+
 def test_leaving_after_the_last_event_is_no_error(rig: Rig) -> None:
     """An agent that closes at `message_stop` has got everything: outcome ok, its tool calls complete."""
     with rig.run() as run:
