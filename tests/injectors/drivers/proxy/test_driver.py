@@ -192,7 +192,8 @@ def test_a_hook_that_raises_kills_the_flow_and_fails_the_run(
     def broken(_self: Crossing) -> None:
         raise Bad("out of order")
 
-    faults = [fault("latency", seconds=0)] if hook in ("before_send", "after_effect") else []
+    when = {"before_send": "before", "after_effect": "after"}.get(hook)
+    faults = [fault("latency", seconds=0, when=when)] if when else []
     with rig.run(*faults) as run:
         monkeypatch.setattr(Crossing, hook, broken)
         heard = run.charge()
