@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 from harness.digest import history_digest
 from harness.options import RunOptions
 from harness.playing import Played
 from harness.results import Block
+from invariants.verdict import Verdict
 from reports.findings import find
 from reports.mechanisms.catalogue import detect, tally
 from reports.results import Bound, FaultUse, Finding, Ruling, RunResult
+from traces.registry import Registry
 
 GOOD_ENDS = frozenset({"succeeded", "partial_success"})
 """Every other end that breaks no invariant is an ordinary failure: counted, reported, exit 0."""
@@ -20,11 +23,9 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
     """The result of one run, judged from its lines of the history."""
     plan, scenario = played.plan, played.plan.scenario
     own = [(line, record) for line, record in block.records if record.run_id == plan.run_id]
+    tools = {line: record.tool for line, record in block.records}
     rulings = [
-        Ruling(
-            invariant=v.invariant, verdict=v.verdict, reason=v.reason, evidence=list(v.evidence), message=v.message
-        )
-        for v in block.verdicts.get(plan.run_id, ())
+        _ruling(verdict, tools=tools, registry=options.registry) for verdict in block.verdicts.get(plan.run_id, ())
     ]
     violated = any(ruling.verdict == "violated" for ruling in rulings)
     harness_error = played.harness_error or block.error
@@ -77,6 +78,18 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
             *_own_findings(played),
         ],
         started=played.started,
+    )
+
+
+def _ruling(verdict: Verdict, *, tools: Mapping[int, str | None], registry: Registry) -> Ruling:
+    tool = registry.tools.get(tools.get(verdict.evidence[-1]) or "") if verdict.evidence else None
+    return Ruling(
+        invariant=verdict.invariant,
+        verdict=verdict.verdict,
+        reason=verdict.reason,
+        evidence=list(verdict.evidence),
+        message=verdict.message,
+        owner=tool.owner if tool else None,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from harness.errors import HarnessError, InputError
 from invariants.judge import Judge
 from invariants.verdict import Verdict
+from reports.render import WRITTEN
 from reports.results import RunResult, read_results
 from traces.history import Record
 
@@ -46,8 +47,9 @@ class ResultWriter:
             self.done = list(read_results(folder).runs)
             _keep_complete_lines(verdicts)
         else:
-            for path in (history, verdicts):
-                path.unlink(missing_ok=True)
+            # What an earlier session left must not be taken for this one's, should this one be killed.
+            for name in (HISTORY, VERDICTS, *WRITTEN):
+                (folder / name).unlink(missing_ok=True)
         self._lines = max((result.lines[1] for result in self.done if result.lines), default=0) + (
             1 if self.done else 0
         )

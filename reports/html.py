@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -25,16 +25,12 @@ from reports.summary import (
     UNDECIDED,
     VIOLATED,
     Summary,
-    Violation,
     count_verdicts,
     doubt_sentences,
     doubts_of,
     most_telling,
 )
 from reports.text import duration, fired, lines_label, plain, scenario_label, spans
-
-if TYPE_CHECKING:
-    from traces.registry import Registry
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_TIMELINES = 40
@@ -56,7 +52,6 @@ def report_html(
     summary: Summary,
     *,
     excerpts: Mapping[str, Sequence[RawLine]] | None = None,
-    registry: Registry | None = None,
 ) -> str:
     """The page; `excerpts` are the history lines of the runs that `runs_to_show` names."""
     style, script = (_read(name) for name in ("report.css", "report.js"))
@@ -64,7 +59,7 @@ def report_html(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_clean
     )
     runs = sorted(results.runs, key=lambda run: (scenario_key(run.number), run.trace, run.run_id))
-    violations = _violations(runs, summary, excerpts or {}, registry)
+    violations = _violations(runs, summary, excerpts or {})
     anchors: dict[str, str] = {}
     for shown in violations:
         anchors.setdefault(shown["run_id"], shown["anchor"])
@@ -177,7 +172,6 @@ def _violations(
     runs: Sequence[RunResult],
     summary: Summary,
     excerpts: Mapping[str, Sequence[RawLine]],
-    registry: Registry | None,
 ) -> list[dict[str, Any]]:
     by_id = {run.run_id: run for run in runs}
     shown = []
@@ -197,7 +191,7 @@ def _violations(
                 "trace": violation.trace,
                 "agent": violation.agent,
                 "tenant": violation.tenant,
-                "owner": _owner(violation, lines, registry),
+                "owner": violation.owner,
                 "evidence": lines_label(violation.evidence),
                 "replay": violation.replay,
                 "comparison": compare_evidence(violation.reason, violation.evidence, lines),
@@ -209,15 +203,6 @@ def _violations(
             }
         )
     return shown
-
-
-def _owner(violation: Violation, lines: Sequence[RawLine], registry: Registry | None) -> str:
-    """Who answers for the tool of the record that broke the invariant."""
-    if registry is None or not violation.evidence:
-        return ""
-    record = dict(lines).get(violation.evidence[-1]) if isinstance(violation.evidence[-1], int) else None
-    tool = registry.tools.get(str(record.get("tool"))) if record else None
-    return tool.owner or "" if tool else ""
 
 
 def _mechanism(name: str, rate: Rate) -> dict[str, Any]:

@@ -9,15 +9,11 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from reports.results import HISTORY, Results, read_results
 from reports.summary import NOT_JUDGED, Summary, summarise
-
-if TYPE_CHECKING:
-    from traces.registry import Registry
 
 SUMMARY, ACTIVATIONS, JUNIT = "summary.json", "activations.csv", "junit.xml"
 MARKDOWN, HTML = "summary.md", "report.html"
@@ -30,13 +26,12 @@ def render_all(
     seed: int | None = None,
     agent: str | None = None,
     wall_s: float | None = None,
-    registry: Registry | None = None,
     undecided: str | None = None,
 ) -> Summary:
     """Writes all derived files of a result directory and returns its summary.
 
     What no run knows is handed in by the session and kept in `summary.json`, from where rendering again takes it:
-    the seed, the agent's name, and why the whole session is `undecided`. `registry` adds the owners of tools.
+    the seed, the agent's name, and why the whole session is `undecided`.
     Raises `ResultsError` where the directory cannot be read, `OSError` where it cannot be written.
     """
     directory = Path(directory)
@@ -46,12 +41,12 @@ def render_all(
         seed, agent, wall_s = before.seed, before.agent, before.wall_s
         undecided = _session_reason(before)
     summary = summarise(results, seed=seed, agent=agent, wall_s=wall_s, undecided_because=undecided)
-    for name, data in rendered(results, summary, registry=registry).items():
+    for name, data in rendered(results, summary).items():
         write_whole(directory / name, data)
     return summary
 
 
-def rendered(results: Results, summary: Summary, *, registry: Registry | None = None) -> dict[str, bytes]:
+def rendered(results: Results, summary: Summary) -> dict[str, bytes]:
     """The derived files by name, `summary.json` last: once it is there, all are."""
     from reports.evidence import read_excerpts
     from reports.html import report_html, runs_to_show
@@ -64,7 +59,7 @@ def rendered(results: Results, summary: Summary, *, registry: Registry | None = 
         ACTIVATIONS: activations_csv(results.runs).encode(),
         JUNIT: junit_xml(results, summary),
         MARKDOWN: summary_markdown(summary).encode(),
-        HTML: report_html(results, summary, excerpts=excerpts, registry=registry).encode(),
+        HTML: report_html(results, summary, excerpts=excerpts).encode(),
         SUMMARY: msgspec.json.format(summary.to_json(), indent=2) + b"\n",
     }
 

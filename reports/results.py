@@ -38,13 +38,17 @@ class ResultsError(ValueError):
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One verdict on one run; `evidence` are 1-based lines of `history.jsonl`, or `"FILE:LINE"`."""
+    """One verdict on one run; `evidence` are 1-based lines of `history.jsonl`, or `"FILE:LINE"`.
+
+    `owner` answers for the tool of the record that broke the invariant, where the registry names one.
+    """
 
     invariant: str
     verdict: str
     reason: str | None = None
     evidence: list[int | str] = []
     message: str | None = None
+    owner: str | None = None
 
 
 class FaultUse(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     agent: str = ""
     tenant: str = ""
+    owner: str = ""
 
 
 class FaultCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,6 +285,7 @@ def _violation(run: RunResult, ruling: Ruling) -> Violation:
         title=run.scenario,
         agent=run.agent,
         tenant=run.tenant,
+        owner=ruling.owner or "",
     )
 
 

@@ -115,7 +115,6 @@ def execute(request: RunRequest) -> Summary:
         prepared.out,
         seed=request.selection.seed if request.selection.by_chance else None,
         agent=prepared.agent.name,
-        registry=prepared.tools.registry,
         undecided=undecided,
     )
 

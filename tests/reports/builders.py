@@ -173,7 +173,12 @@ def held(*except_for: str) -> list[Ruling]:
 def violated(reason: str = "duplicate-key", *evidence: int, message: str = "charge was executed twice.") -> Ruling:
     """A violated verdict of `single-effect`."""
     return Ruling(
-        invariant="single-effect", verdict="violated", reason=reason, evidence=list(evidence), message=message
+        invariant="single-effect",
+        verdict="violated",
+        reason=reason,
+        evidence=list(evidence),
+        message=message,
+        owner="payments-oncall",
     )
 
 

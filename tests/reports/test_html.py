@@ -13,7 +13,7 @@ from reports.evidence import read_excerpts
 from reports.html import MOST_TIMELINES, report_html, runs_to_show
 from reports.results import HISTORY, Bound, FaultUse, Results, Ruling, RunResult
 from reports.summary import summarise
-from tests.reports.builders import acts, directory, double_charge, held, registry, result, violated
+from tests.reports.builders import acts, directory, double_charge, held, result, violated
 
 
 class Page(HTMLParser):
@@ -46,7 +46,7 @@ def test_a_violation_is_a_section_with_everything_about_it(tmp_path: Path) -> No
     results = Results(directory(tmp_path, run, history=history), (run,))
     summary = summarise(results)
     excerpts = read_excerpts(tmp_path / HISTORY, runs_to_show(results, summary))
-    text = report_html(results, summary, excerpts=excerpts, registry=registry())
+    text = report_html(results, summary, excerpts=excerpts)
     assert "<h1>1 violation in 1 of 1 run</h1>" in text
     assert "charge was executed twice." in text
     assert "The two effects that should have been one" in text
@@ -59,6 +59,7 @@ def test_a_violation_is_a_section_with_everything_about_it(tmp_path: Path) -> No
     assert text.count('<tr class="proof">') == 2
     assert text.count('<tr class="fault">') == 1
     assert "charge applied r1-e2" in text
+    assert "owner payments-oncall" in text
 
 
 def test_the_page_needs_nothing_from_outside() -> None:

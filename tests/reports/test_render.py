@@ -12,7 +12,7 @@ import pytest
 from reports import render
 from reports.render import WRITTEN, render_all, write_whole
 from reports.results import FaultUse, ResultsError, RunResult
-from tests.reports.builders import directory, double_charge, held, registry, result, violated
+from tests.reports.builders import directory, double_charge, held, result, violated
 
 
 def runs_with(code: int) -> list[RunResult]:
@@ -69,14 +69,6 @@ def test_nothing_judged_is_said_once(tmp_path: Path) -> None:
     for _ in range(2):
         summary = render_all(tmp_path)
         assert [doubt.why for doubt in summary.undecided] == ["no run at all was judged"]
-
-
-def test_owners_come_from_the_registry(tmp_path: Path) -> None:
-    """A registry adds to the page and may be absent."""
-    run, history = double_charge()
-    directory(tmp_path, run, history=history)
-    render_all(tmp_path, registry=registry())
-    assert "owner" not in (tmp_path / "report.html").read_text().split("<main", 1)[1]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
