@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter, le
 
 from invariants.facts import Run, World
 from invariants.fold import Fold
@@ -33,6 +32,9 @@ class Judge:
         self._named = [(invariant.name, invariant) for invariant in self._invariants]
         self._broken: dict[Invariant, str] = {}
         self.errors: list[str] = []
+        self._in_order = True
+        """Whether runs were ruled on by first appearance so far."""
+        self._latest_ruled = -1
         self._fold = Fold(self._invariants, default_limits=default_limits, on_hook_error=self._hook_failed)
 
     @property
@@ -72,11 +74,9 @@ class Judge:
 
     def in_order(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """The same verdicts by first appearance of their runs."""
+        if self._in_order:
+            return list(verdicts)
         order = self._fold.order
-        verdicts = list(verdicts)
-        places = list(map(order.__getitem__, map(attrgetter("run_id"), verdicts)))
-        if all(map(le, places, places[1:])):  # one world, the common case
-            return verdicts
         return sorted(verdicts, key=lambda verdict: order[verdict.run_id])
 
     def _close_world(self, world: World) -> list[Verdict]:
@@ -87,7 +87,9 @@ class Judge:
                 except Exception as error:  # noqa: BLE001 - a checker that raises is a harness error, never a pass
                     self._fail(invariant, f"at the end of world `{world.name}`", error=error)
         verdicts: list[Verdict] = []
-        for run in sorted(world.runs, key=lambda run: run.order):
+        for run in world.runs:
+            self._in_order &= run.order > self._latest_ruled
+            self._latest_ruled = run.order
             self._rule(run, verdicts)
         world.runs = []  # runs and worlds point at each other: let go of both at once
         return verdicts

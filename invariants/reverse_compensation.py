@@ -89,9 +89,23 @@ class _EarliestStarts:
         return None
 
 
+def _plainly_reversed(undone: list[_Undone]) -> bool:
+    """Whether nothing that began later was undone later, which settles the most common case at once."""
+    latest = 0
+    for effect in sorted(undone, key=_begun, reverse=True):
+        if not effect.begun or not effect.done or effect.starts < latest:
+            return False
+        latest = max(latest, effect.finished)
+    return True
+
+
+def _begun(effect: _Undone) -> int:
+    return effect.begun
+
+
 def _out_of_order(undone: list[_Undone]) -> Ruling | None:
     """The first undoing that finished after the undoing of something done before it had begun."""
-    if len(undone) < 2:
+    if len(undone) < 2 or _plainly_reversed(undone):
         return None
     by_finish = _EarliestStarts((u.done, u) for u in undone if u.done)
     without_finish = _EarliestStarts((u.forward.line, u) for u in undone if not u.done)

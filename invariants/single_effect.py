@@ -171,7 +171,10 @@ class SingleEffect(Invariant):
 
 def _is_ambiguous(forwards: list[Forward]) -> bool:
     """Whether an effect equals an earlier one of its run but for the key, and one of the two has no intent id."""
-    if all(forward.intent_id is not None for forward in forwards):
+    for forward in forwards:
+        if forward.intent_id is None:
+            break
+    else:
         return False
     seen: dict[tuple[str | None, str | None, str | None], tuple[set[str | None], set[str | None]]] = {}
     for forward in forwards:

@@ -75,62 +75,59 @@ class CoreRecord(
     whole `Record` is. A line that has other fields as well is decoded as a `Record`.
     """
 
+    # In the order in which lines mostly name them: the decoder looks for a field from where it found the last one.
     type: str
     t: float
     run_id: str
-    # common
     source: str | None = None
-    tenant: str | None = None
-    intent_id: str | None = None
-    step: int | None = None
-    attempt_id: str | None = None
-    idempotency_key: str | None = None
-    tool: str | None = None
-    tool_version: str | None = None
-    args_digest: str | None = None
-    intent_digest: str | None = None
-    # runs
     world: str | None = None
+    tenant: str | None = None
     task_type: str | None = None
     limits: Limits | None = None
-    from_step: int | None = None
-    skipped: list[int] | None = None
-    status: str | None = None
-    error: ErrorInfo | None = None
-    completed: list[int] | None = None
-    recoverable: bool | None = None
-    # plans and budgets
-    actions: list[PlannedAction] | None = None
-    scope: str | None = None
-    budget: str | None = None
-    # model and tool calls
+    # calls and effects
+    effect_id: str | None = None
+    outcome: str | None = None
+    compensates: str | None = None
+    caused_by: str | None = None
+    effectful: bool | None = None
     input_tokens: float | None = None
     output_tokens: float | None = None
     cost_usd: float | None = None
-    outcome: str | None = None
+    tool: str | None = None
+    tool_version: str | None = None
+    step: int | None = None
+    attempt_id: str | None = None
+    intent_id: str | None = None
+    args_digest: str | None = None
+    intent_digest: str | None = None
+    idempotency_key: str | None = None
     resource_group: str | None = None
-    reason: str | None = None
-    effectful: bool | None = None
+    scope: str | None = None
     deadline_remaining_s: float | None = None
     complete: bool | None = None
-    # retries and breakers
+    error: ErrorInfo | None = None
+    # ends, plans and budgets
+    status: str | None = None
+    completed: list[int] | None = None
+    recoverable: bool | None = None
+    from_step: int | None = None
+    skipped: list[int] | None = None
+    actions: list[PlannedAction] | None = None
+    budget: str | None = None
+    # compensation, retries and breakers
+    disposition: str | None = None
+    strength: str | None = None
+    reason: str | None = None
     delay_s: float | None = None
     attempt: int | None = None
     from_: str | None = None
     to: str | None = None
     failures: float | None = None
     threshold: float | None = None
-    # effects and compensation
-    effect_id: str | None = None
-    compensates: str | None = None
-    caused_by: str | None = None
-    disposition: str | None = None
-    strength: str | None = None
-    # outcomes
+    # words and processes
     name: str | None = None
     message: str | None = None
     handled: bool | None = None
-    # the harness
     max_s: float | None = None
     pid: int | None = None
     exit_code: int | None = None
