@@ -5,8 +5,8 @@
 One small upstream process answers every POST with 1 kB of JSON. Its callers keep their connections open and send one
 tool call after the other. The contenders take turns, so that a machine that is busy elsewhere slows all of them;
 medians over the rounds are told. The two claims (docs/performance.md): at least twice the throughput of
-`mitmdump -q`, at most 0.6 ms of median latency added at one connection. The processor time of a call is told as well: it says the
-same about throughput, and hardly depends on what else the machine does.
+`mitmdump -q`, at most 0.6 ms of median latency added at one connection. The processor time of a call is told as well:
+it says the same about throughput, and hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.processes.control import ChildProcess
 
 Figures = dict[tuple[str, int], list[tuple[float, float, float]]]
-"""By contender and connections, for each round: calls a second, median latency in ms, processor time of a call in us."""
+"""By contender and connections, for each round: calls a second, median latency in ms, processor us of a call."""
 
 BODY = json.dumps({"order_id": "o-1001", "amount_cents": 1200, "currency": "EUR", "note": "x" * 40}).encode()
 ANSWER = json.dumps({"id": "ch_1", "state": "captured", "detail": "y" * 970}).encode()

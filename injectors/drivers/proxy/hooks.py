@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 from mitmproxy.connection import Client
 from mitmproxy.http import HTTPFlow
 from mitmproxy.proxy.layer import NextLayer
-from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
@@ -21,8 +20,9 @@ from injectors.core import Reply, Request
 from injectors.drivers.proxy.crossing import Crossing, forward, response
 from injectors.drivers.proxy.engine import Engine
 from injectors.drivers.proxy.guard import guarded
+from injectors.drivers.proxy.prompt import PromptHttp
 from injectors.drivers.proxy.run import DriverError, Run, first_of
-from injectors.drivers.proxy.sockets import ClientGoneError, gather, kill, writer_of
+from injectors.drivers.proxy.sockets import ClientGoneError, Gathering, kill, writer_of
 
 _HERE = frozenset({"127.0.0.1", "localhost", "::1"})
 _CROSSING = "stormproof"
@@ -40,6 +40,7 @@ class Hooks:
         self._sending: WeakKeyDictionary[Client, tuple[Run, str]] = WeakKeyDictionary()
         """What will be written upstream next. An entry lives as long as its connection, which may write once more
         after the agent is known to have left."""
+        self._gatherings: WeakKeyDictionary[Client, Gathering] = WeakKeyDictionary()
         self._kills: dict[str, asyncio.Future[None]] = {}
 
     # ------------------------------------------------------------------------------------------ connections
@@ -48,12 +49,16 @@ class Hooks:
     def next_layer(self, data: NextLayer) -> None:
         # Plain HTTP and nothing else: guessing protocols, as mitmproxy would, lets bytes through uninspected.
         data.context.options = self._engine.options
-        data.layer = HttpLayer(data.context, HTTPMode.regular)
+        data.layer = PromptHttp(data.context, self)
 
     @guarded
     def client_connected(self, client: Client) -> None:
+        handler = self._engine.handler(client.id)
+        if handler is None:
+            return
+        gathering = self._gatherings[client] = Gathering(handler)
         with suppress(ClientGoneError):
-            gather(writer_of(self._engine.handler(client.id), client))
+            gathering.add(writer_of(handler, client))
 
     @guarded
     def server_connect(self, data: ServerConnectionHookData) -> None:
@@ -75,7 +80,7 @@ class Hooks:
                 run.sent.append(wire)
 
         with suppress(ClientGoneError):  # closed again already: nothing will be sent
-            gather(writer_of(handler, data.server), sending)
+            self._gatherings[client].add(writer_of(handler, data.server), sending)
 
     @guarded
     def client_disconnected(self, client: Client) -> None:

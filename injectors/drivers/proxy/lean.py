@@ -57,6 +57,10 @@ class DirectHooks:
         self._known: dict[type[hooks.Hook], tuple[str, tuple[Callable[[Any], Any], ...]]] = {}
 
     async def __call__(self, event: hooks.Hook) -> None:
+        begun = getattr(event, "rest", None)
+        if begun is not None:  # called on the spot already (see `prompt`); this is what is left to wait for
+            await begun
+            return
         known = self._known.get(type(event))
         if known is None:
             event_type: Any = type(event)

@@ -36,41 +36,59 @@ def writer_of(handler: ConnectionHandler | None, connection: Connection) -> asyn
     return io.writer
 
 
-def gather(writer: asyncio.StreamWriter, sending: Callable[[], None] | None = None) -> None:
-    """Let what is written in one turn of the loop leave as one segment: mitmproxy writes head and body apart, which
-    costs a system call and wakes the reader for half a message. `sending` is called just before bytes leave."""
-    untyped: Any = writer
-    loop = asyncio.get_running_loop()
-    write, drain, close, write_eof = writer.write, writer.drain, writer.close, writer.write_eof
-    pending: list[bytes] = []
+class Gathering:
+    """Lets what is written while mitmproxy deals with one event leave as one segment, for all writers of a handler.
 
-    def flush() -> None:
-        if pending:
-            data = b"".join(pending)
-            pending.clear()
-            if not writer.is_closing():
-                if sending is not None:
-                    sending()
-                write(data)
+    mitmproxy writes head and body apart, which costs a system call and wakes the reader for half a message.
+    """
 
-    def gathering(data: bytes) -> None:
-        if not pending:
-            loop.call_soon(flush)
-        pending.append(data)
+    def __init__(self, handler: ConnectionHandler) -> None:
+        self._flushes: list[Callable[[], None]] = []
+        untyped: Any = handler
+        deal_with = handler.server_event
 
-    async def drained() -> None:
-        flush()
-        await drain()
+        async def server_event(event: Any) -> None:
+            try:
+                await deal_with(event)
+            finally:
+                self.flush()
 
-    def flushing(ending: Callable[[], None]) -> Callable[[], None]:
-        def end() -> None:
+        untyped.server_event = server_event
+
+    def flush(self) -> None:
+        """Write what has been gathered."""
+        for flush in self._flushes:
             flush()
-            ending()
 
-        return end
+    def add(self, writer: asyncio.StreamWriter, sending: Callable[[], None] | None = None) -> None:
+        """Gather for this writer from now on. `sending` is called just before bytes leave."""
+        untyped: Any = writer
+        write, drain, close, write_eof = writer.write, writer.drain, writer.close, writer.write_eof
+        pending: list[bytes] = []
 
-    untyped.write, untyped.drain = gathering, drained
-    untyped.close, untyped.write_eof = flushing(close), flushing(write_eof)
+        def flush() -> None:
+            if pending:
+                data = b"".join(pending)
+                pending.clear()
+                if not writer.is_closing():
+                    if sending is not None:
+                        sending()
+                    write(data)
+
+        async def drained() -> None:
+            flush()
+            await drain()
+
+        def flushing(ending: Callable[[], None]) -> Callable[[], None]:
+            def end() -> None:
+                flush()
+                ending()
+
+            return end
+
+        self._flushes.append(flush)
+        untyped.write, untyped.drain = pending.append, drained
+        untyped.close, untyped.write_eof = flushing(close), flushing(write_eof)
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
