@@ -149,6 +149,8 @@ class _Run:
             if event["event"] == "process":
                 await self._kill()
                 await self.stage.proxy.ask("acted", token=event["token"])
+            elif event["event"] == "lost":
+                raise HarnessError(f"the process {event['process']} ended in the middle of the run")
             elif event["event"] == "exited" and event["generation"] == self.generation:
                 again = self._exited(event)
                 if not again:

@@ -21,7 +21,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.proxy = ChildProcess("_proxy", on_event=self._deliver)
-        self.standins = ChildProcess("_standins")
+        self.standins = ChildProcess("_standins", on_event=self._deliver)
         self.launcher = ChildProcess("_launcher", on_event=self._deliver)
         self.listeners: dict[str, asyncio.Queue[Message]] = {}
         """Events by run: what the run's own task has to act on."""
@@ -69,12 +69,16 @@ class Stage:
             self._log = None
 
     def listen(self, run_id: str) -> asyncio.Queue[Message]:
-        """The events of a run from now on: `exited` of its agent, `process` from the proxy."""
+        """The events of a run from now on: `exited` of its agent, `process` from the proxy, `lost` of one of ours."""
         queue: asyncio.Queue[Message] = asyncio.Queue()
         self.listeners[run_id] = queue
         return queue
 
     def _deliver(self, event: Message) -> None:
+        if event["event"] == "lost":
+            for queue in self.listeners.values():
+                queue.put_nowait(event)
+            return
         queue = self.listeners.get(str(event.get("run_id")))
         if queue is not None:
             queue.put_nowait(event)

@@ -79,9 +79,11 @@ class ChildProcess:
     """One child process and the requests under way to it."""
 
     def __init__(self, word: str, *, on_event: Callable[[Message], None] | None = None) -> None:
+        """`on_event` gets what nobody asked for, and `{"event": "lost", "process": word}` if the process ends of itself."""
         self.word = word
         self.ready: Message = {}
         self._on_event = on_event or (lambda _event: None)
+        self._stopping = False
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._number = 0
         self._process: asyncio.subprocess.Process | None = None
@@ -143,6 +145,7 @@ class ChildProcess:
     async def stop(self, *, limit_s: float = 5.0) -> None:
         """Ask the process to end, and end it by force if it does not within `limit_s` seconds."""
         process = self._process
+        self._stopping = True
         if process is None:
             return
         if process.returncode is None:
@@ -174,6 +177,8 @@ class ChildProcess:
                 self._settle(message.get("id"), message)
         for number in list(self._waiting):
             self._settle(number, {"error": "the process has ended; see its log"})
+        if not self._stopping:
+            self._on_event({"event": "lost", "process": self.word})
 
     def _settle(self, number: int | None, message: Message) -> None:
         waiting = self._waiting.get(-1 if number is None else number)
