@@ -79,6 +79,5 @@ class Stage:
             for queue in self.listeners.values():
                 queue.put_nowait(event)
             return
-        queue = self.listeners.get(str(event.get("run_id")))
-        if queue is not None:
-            queue.put_nowait(event)
+        if listening := self.listeners.get(str(event.get("run_id"))):
+            listening.put_nowait(event)

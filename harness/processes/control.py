@@ -79,11 +79,12 @@ class ChildProcess:
     """One child process and the requests under way to it."""
 
     def __init__(self, word: str, *, on_event: Callable[[Message], None] | None = None) -> None:
-        """`on_event` gets what nobody asked for, and `{"event": "lost", "process": word}` if the process ends of itself."""
+        """`on_event` gets what nobody asked for, and `{"event": "lost", ..}` if the process ends of itself."""
         self.word = word
         self.ready: Message = {}
         self._on_event = on_event or (lambda _event: None)
         self._stopping = False
+        self._ended = False
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._number = 0
         self._process: asyncio.subprocess.Process | None = None
@@ -122,7 +123,7 @@ class ChildProcess:
         `within_s` bounds the wait in seconds; the other fields travel with the request.
         """
         process = self._process
-        if process is None or process.stdin is None or process.returncode is not None:
+        if process is None or process.stdin is None or self._ended:
             raise HarnessError(f"the process {self.word} is not running")
         self._number += 1
         number = self._number
@@ -175,6 +176,8 @@ class ChildProcess:
                 self._on_event(message)
             else:
                 self._settle(message.get("id"), message)
+        # From here on nobody answers: what waits is told so, what comes later is refused.
+        self._ended = True
         for number in list(self._waiting):
             self._settle(number, {"error": "the process has ended; see its log"})
         if not self._stopping:
