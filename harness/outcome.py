@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.digest import history_digest
 from harness.options import RunOptions
@@ -55,7 +55,7 @@ def run_result(played: Played, *, block: Block, options: RunOptions) -> RunResul
             for fault, data in zip(scenario.faults, scenario.fault_data, strict=True)
         ],
         harness_error=harness_error,
-        undecided=None if harness_error else _undecided(played),
+        undecided=None if harness_error else _undecided(played, rulings),
         lines=(block.first, block.last),
         digest=history_digest(record for _, record in own),
         replay=replay_command(played, options),
@@ -103,9 +103,13 @@ def replay_command(played: Played, options: RunOptions) -> str:
     return " ".join(shlex.quote(word) for word in words) + options.replay_options
 
 
-def _undecided(played: Played) -> str | None:
+def _undecided(played: Played, rulings: Sequence[Ruling]) -> str | None:
     if played.traffic == 0:
         return "no traffic of the agent was seen: it never reached the proxy"
+    for invariant, wanted in played.plan.scenario.invariants.items():
+        words = {ruling.verdict for ruling in rulings if ruling.invariant == invariant} or {"not judged"}
+        if wanted not in words:
+            return f"the scenario expects {invariant} to be {wanted}; it was {', '.join(sorted(words))}"
     return None
 
 

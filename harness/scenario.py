@@ -14,6 +14,7 @@ from injectors.catalogue import FaultError, fault_from
 from injectors.core import Fault
 from injectors.plan import shadows
 from reports.mechanisms.catalogue import MECHANISMS
+from reports.results import INVARIANTS, VERDICT_WORDS
 from traces.history import Limits
 
 POLICIES = ("continue", "repair", "give_up")
@@ -133,8 +134,7 @@ def load_scenario(path: Path, text: str | None = None) -> Scenario:
     limits = _read_limits(fields.mapping("limits"))
     expect = fields.mapping("expect")
     mechanisms = _read_mechanisms(expect.mapping("mechanisms"))
-    invariants = expect.mapping("invariants")
-    expected = {name: invariants.text(name) for name in invariants.keys()}  # noqa: SIM118 - reading marks as known
+    expected = _read_invariants(expect.mapping("invariants"))
     expect.done()
     world = _read_world(fields.mapping("world"))
     fields.done()
@@ -256,6 +256,16 @@ def _read_mechanisms(fields: Fields) -> dict[str, Bound]:
         if bound.least > 1 or (bound.most is not None and not bound.least <= bound.most <= 1):
             fields.refuse(name, f"the bounds of `{name}` are shares between 0 and 1, the smaller one first")
     return bounds
+
+
+def _read_invariants(fields: Fields) -> dict[str, str]:
+    expected: dict[str, str] = {}
+    for name in fields.keys():  # noqa: SIM118
+        if name not in INVARIANTS:
+            fields.refuse(name, f"there is no invariant `{name}`{did_you_mean(name, INVARIANTS)}")
+        else:
+            expected[name] = fields.choice(name, VERDICT_WORDS, VERDICT_WORDS[0])
+    return expected
 
 
 def _read_world(fields: Fields) -> tuple[WorldRun, ...]:

@@ -67,6 +67,12 @@ def test_everything_of_the_contract() -> None:
         (("retry: 1.0", "retries: 1.0"), 15, "there is no mechanism `retries`"),
         (("min: 0.5", "min: 1.5"), 15, "shares between 0 and 1"),
         (("steps: 20", "stesp: 20"), 13, "did you mean `steps`?"),
+        (
+            ("  mechanisms: {retry", "  invariants: {singel-effect: held}\n  mechanisms: {retry"),
+            15,
+            "no invariant `singel-effect`",
+        ),
+        (("  mechanisms: {retry", "  invariants: {budgets: broken}\n  mechanisms: {retry"), 15, "`held`, `violated`"),
         (("repair", "retry"), 12, "`continue`, `repair` or `give_up`"),
     ],
 )
