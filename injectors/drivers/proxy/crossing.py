@@ -73,7 +73,7 @@ class Crossing:
             body.extend(chunk)
             ends = [event for event in reader.feed(chunk) if provider is not None and provider.is_terminal(event)]
             if (ends or not chunk) and not self.exchange.finished:
-                self._answered(view(self.flow, bytes(body)), broken=not ends)
+                self._answered(view(self.flow, bytes(body)), broken=provider is not None and not ends)
 
         def passing(chunk: bytes) -> bytes | list[bytes]:
             try:

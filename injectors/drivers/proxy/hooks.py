@@ -40,7 +40,6 @@ class Hooks:
         self._sending: WeakKeyDictionary[Client, tuple[Run, str]] = WeakKeyDictionary()
         """What will be written upstream next. An entry lives as long as its connection, which may write once more
         after the agent is known to have left."""
-        self._gatherings: WeakKeyDictionary[Client, Gathering] = WeakKeyDictionary()
         self._kills: dict[str, asyncio.Future[None]] = {}
 
     # ------------------------------------------------------------------------------------------ connections
@@ -54,11 +53,9 @@ class Hooks:
     @guarded
     def client_connected(self, client: Client) -> None:
         handler = self._engine.handler(client.id)
-        if handler is None:
-            return
-        gathering = self._gatherings[client] = Gathering(handler)
-        with suppress(ClientGoneError):
-            gathering.add(writer_of(handler, client))
+        if handler is not None:
+            with suppress(ClientGoneError):
+                Gathering.of(handler).add(writer_of(handler, client))
 
     @guarded
     def server_connect(self, data: ServerConnectionHookData) -> None:
@@ -79,8 +76,9 @@ class Hooks:
                 run, wire = under_way
                 run.sent.append(wire)
 
-        with suppress(ClientGoneError):  # closed again already: nothing will be sent
-            self._gatherings[client].add(writer_of(handler, data.server), sending)
+        if handler is not None:
+            with suppress(ClientGoneError):  # closed again already: nothing will be sent
+                Gathering.of(handler).add(writer_of(handler, data.server), sending)
 
     @guarded
     def client_disconnected(self, client: Client) -> None:
@@ -183,10 +181,13 @@ class Hooks:
         self._sending[flow.client_conn] = (run, wire)
 
     async def kill_agent(self, run: Run, wire: str) -> None:
-        """Have the agent killed, and hold whatever it still sends. Raises `DriverError` if that is never done."""
+        """Have the agent killed, and hold whatever it still sends.
+
+        Raises `DriverError` if that is never done, and `ClientGoneError` where another fault is killing it already.
+        """
         if run.killing is not None:
             await asyncio.shield(run.killing)
-            raise DriverError("two kills of one agent at once")
+            raise ClientGoneError
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         token = f"{run.run_id}/{wire}"
         self._kills[token], run.killing = done, done

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http.client import responses
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
@@ -42,23 +42,25 @@ class Gathering:
     mitmproxy writes head and body apart, which costs a system call and wakes the reader for half a message.
     """
 
-    def __init__(self, handler: ConnectionHandler) -> None:
+    def __init__(self, deal_with: Callable[[Any], Awaitable[None]]) -> None:
+        self._deal_with = deal_with
         self._flushes: list[Callable[[], None]] = []
+
+    @classmethod
+    def of(cls, handler: ConnectionHandler) -> Gathering:
+        """The gathering of a handler: it stands in the place of the handler's `server_event`, and goes with it."""
         untyped: Any = handler
-        deal_with = handler.server_event
+        if not isinstance(untyped.server_event, cls):
+            untyped.server_event = cls(handler.server_event)
+        found: Gathering = untyped.server_event
+        return found
 
-        async def server_event(event: Any) -> None:
-            try:
-                await deal_with(event)
-            finally:
-                self.flush()
-
-        untyped.server_event = server_event
-
-    def flush(self) -> None:
-        """Write what has been gathered."""
-        for flush in self._flushes:
-            flush()
+    async def __call__(self, event: Any) -> None:
+        try:
+            await self._deal_with(event)
+        finally:
+            for flush in self._flushes:
+                flush()
 
     def add(self, writer: asyncio.StreamWriter, sending: Callable[[], None] | None = None) -> None:
         """Gather for this writer from now on. `sending` is called just before bytes leave."""

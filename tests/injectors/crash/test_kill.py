@@ -131,6 +131,27 @@ def test_a_request_after_death_is_held_and_dropped(rig: Rig) -> None:
         assert [record.attempt for record in run.of_type("tool_call_started")] == [1, 2]
 
 
+def test_an_agent_dies_once(rig: Rig) -> None:
+    """Of two parallel calls that are both to kill it, the first does; the second has not fired."""
+    at = {"tool": "charge", "call": "all"}
+    with rig.run(fault("kill", at=at, point="after-effect")) as run:
+        tokens: list[str] = []
+        rig.on_event = lambda event: tokens.append(event["token"])
+        connections = [socket.create_connection(("127.0.0.1", run.port)) for _ in range(2)]
+        rig.service.latency_s = 0.2
+        for number, connection in enumerate(connections):
+            connection.sendall(post(run.port, "/tools/charge", CHARGE | {"order_id": f"o-{number}"}))
+        assert listen(connections[0], 0.6).end == "open"
+        assert len(tokens) == 1
+        rig.call(rig.driver.acted, tokens[0])
+        assert [listen(connection).data for connection in connections] == [b"", b""]
+        rig.on_event = None
+        for connection in connections:
+            connection.close()
+        assert run.fired == 1
+        assert run.close()["failure"] is None
+
+
 def test_a_kill_nobody_carries_out_fails_the_run(rig: Rig) -> None:
     """A harness that never answers the event leaves a failed run, no quiet pass."""
     with rig.run(fault("kill", point="before-send")) as run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import struct
 import threading
@@ -10,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from mitmproxy.connection import Client
 
 from injectors.core import Moment, Point
 from injectors.drivers.proxy.crossing import Crossing
@@ -119,6 +121,14 @@ def test_a_fault_does_not_leak_into_the_next_call(rig: Rig) -> None:
     with rig.run(fault("executed-but-failed")) as run, httpx.Client() as client:
         url = f"http://127.0.0.1:{run.port}/tools/charge"
         assert [client.post(url, json=CHARGE).status_code for _ in range(3)] == [500, 200, 200]
+
+
+def test_an_answer_leaves_as_one_segment(rig: Rig) -> None:
+    """Head and body arrive together, at the agent and at the service."""
+    with rig.run() as run, socket.create_connection(("127.0.0.1", run.port)) as connection:
+        connection.settimeout(2)
+        connection.sendall(post(run.port, "/tools/charge", CHARGE))
+        assert connection.recv(1 << 16).endswith(json_bytes(CHARGE_RESULT))
 
 
 # -------------------------------------------------------------------------------------------------- streams
@@ -369,6 +379,8 @@ def test_nothing_is_left_of_many_runs(rig: Rig) -> None:
     assert hooks.runs == {}
     assert (hooks._gone, hooks._kills) == ({}, {})
     assert rig.driver.engine._proxyserver.connections == {}
+    gc.collect()
+    assert [left for left in gc.get_objects() if isinstance(left, Client)] == []
 
 
 def test_moments_are_where_they_are_said_to_be() -> None:
