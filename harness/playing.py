@@ -147,8 +147,8 @@ class _Run:
                 deadline = time.monotonic() + DRAIN_LIMIT_S
                 continue
             if event["event"] == "process":
-                await self._kill()
-                await self.stage.proxy.ask("acted", token=event["token"])
+                struck = await self._kill()
+                await self.stage.proxy.ask("acted", token=event["token"], struck=struck)
             elif event["event"] == "lost":
                 raise HarnessError(f"the process {event['process']} ended in the middle of the run")
             elif event["event"] == "exited" and event["generation"] == self.generation:
@@ -221,15 +221,35 @@ class _Run:
             return False
         return self.generation < MOST_GENERATIONS
 
-    async def _kill(self) -> None:
-        self.killed.add(self.generation)
+    async def _kill(self) -> bool:
+        """Kill the agent with all its children. False where it had ended of itself before: that is no crash."""
         await self.stage.launcher.ask("kill", run_id=self.plan.run_id, signal="SIGKILL")
+        # The launcher tells of the end before it answers, so that it is among the events that wait.
+        waiting = [self.events.get_nowait() for _ in range(self.events.qsize())]
+        ends = [e for e in waiting if e["event"] == "exited" and e["generation"] == self.generation]
+        struck = bool(ends) and ends[0].get("signal") == "SIGKILL"
+        if struck:
+            self.killed.add(self.generation)
+        for event in waiting:
+            self.events.put_nowait(event)
+        return struck
+
+    async def _refuse_kills(self) -> None:
+        """A kill that is asked for when the agent has ended finds nobody; the fault has not fired."""
+        while True:
+            event = await self.events.get()
+            if event["event"] == "process":
+                await self.stage.proxy.ask("acted", token=event["token"], struck=False)
 
     async def _close(self) -> None:
         """Sweep what the agent left running, then let the proxy finish and say what it saw."""
         swept = await self.stage.launcher.ask("sweep", run_id=self.plan.run_id)
         self.played.orphans = list(swept.get("orphans", ()))
-        closed = await self.stage.proxy.ask("close_run", run_id=self.plan.run_id, limit_s=DRAIN_LIMIT_S)
+        refusing = asyncio.create_task(self._refuse_kills())
+        try:
+            closed = await self.stage.proxy.ask("close_run", run_id=self.plan.run_id, limit_s=DRAIN_LIMIT_S)
+        finally:
+            refusing.cancel()
         self.wire = msgspec.convert(closed["records"], list[Record])
         self.sent = list(closed["sent"])
         self.played.fired, self.played.flows = closed["fired"], closed["flows"]

@@ -84,16 +84,15 @@ class Wire:
         """A request has arrived: tell which attempt of which call it is."""
         return self._meet_model(request, wire, t) if request.api else self._meet_tool(request, wire, t)
 
-    def started(self, exchange: Exchange, t: float) -> None:
-        """The request is passed on, or dealt with in its place: the attempt begins for everybody else."""
-        if exchange.started:
-            return
-        exchange.started = True
-        fields = dict(exchange.start)
-        if (remaining := fields.get("deadline_remaining_s")) is not None:
-            # The agent counted when it sent; a request that was held here has less left when it goes on.
-            fields["deadline_remaining_s"] = remaining - (t - exchange.arrived)
-        self._write("_started", exchange, t, fields)
+    def started(self, exchange: Exchange) -> None:
+        """The request is passed on, or dealt with in its place.
+
+        The record stands where the request arrived, whatever held it since: then the agent sent it, under the
+        deadline that it carries, with the calls in flight that there were.
+        """
+        if not exchange.started:
+            exchange.started = True
+            self._write("_started", exchange, exchange.arrived, exchange.start)
 
     def answered(self, exchange: Exchange, reply: Reply, t: float, *, broken: bool = False) -> None:
         """The agent gets this answer; `broken`: only so much of it, ended in some way that is no good end."""
@@ -110,7 +109,7 @@ class Wire:
         if exchange.finished:
             return
         exchange.finished = True
-        self.started(exchange, exchange.arrived)
+        self.started(exchange)
         self._write("_finished", exchange, t, {"outcome": outcome})
         self._settle(exchange, outcome)
 

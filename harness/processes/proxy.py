@@ -31,7 +31,7 @@ async def _serve(confdir: Path) -> None:
         return await driver.close_run(message["run_id"], float(message["limit_s"]))
 
     async def acted(message: Message) -> Message:
-        driver.acted(message["token"])
+        driver.acted(message["token"], struck=bool(message.get("struck", True)))
         return {}
 
     # What is loaded by now stays: the collector need not look at it again.

@@ -53,7 +53,7 @@ def finished(answer: Reply, *, broken: bool = False) -> dict[str, Any]:
     """The finish that a charge with this answer gets."""
     run = wire()
     exchange = run.meet(charge(), wire="w1", t=1.0)
-    run.started(exchange, 1.0)
+    run.started(exchange)
     run.answered(exchange, answer, 2.0, broken=broken)
     assert [record["type"] for record in run.records] == ["tool_call_started", "tool_call_finished"]
     return run.records[1]
@@ -63,11 +63,11 @@ def test_a_tool_call_has_everything_that_can_be_known() -> None:
     """Tool, version, digests, key, group, intent, step, deadline, arguments."""
     run = wire()
     exchange = run.meet(charge(x_step="4", x_attempt_id="a-1", x_agent_deadline_ms="2500"), wire="w1", t=10.0)
-    run.started(exchange, 10.5)
+    run.started(exchange)
     assert run.records == [
         {
             "type": "tool_call_started",
-            "t": 10.5,
+            "t": 10.0,
             "run_id": "r",
             "source": "wire",
             "tool": "charge",
@@ -82,7 +82,7 @@ def test_a_tool_call_has_everything_that_can_be_known() -> None:
             "intent_digest": args_digest(ARGS),
             "resource_group": "payments",
             "effectful": True,
-            "deadline_remaining_s": 2.0,
+            "deadline_remaining_s": 2.5,
             "args": ARGS | {"request_id": "k-1"},
         }
     ]
@@ -175,7 +175,7 @@ def hear(run: Wire, turn: Turn, *, broken: bool = False, body: bytes = b"{}") ->
     assert provider is not None
     request = Request("POST", "/v1/messages", body, api="anthropic-messages")
     exchange = run.meet(request, wire="m", t=1.0)
-    run.started(exchange, 1.0)
+    run.started(exchange)
     run.answered(exchange, reply(200, provider.write_reply(turn, "m", "id")), 2.0, broken=broken)
     return exchange
 

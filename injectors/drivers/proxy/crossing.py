@@ -60,8 +60,8 @@ class Crossing:
             self.forward()
 
     def forward(self) -> None:
-        """Send the request on its way upstream. Nothing may be awaited between the stamp and the end of the hook."""
-        self.run.wire.started(self.exchange, time.time())
+        """Send the request on its way upstream."""
+        self.run.wire.started(self.exchange)
         forward(self.flow, self.run, self.route, wire=self.exchange.wire, ordinal=self.exchange.ordinal)
         self._around.sending(self.flow, self.run, self.exchange.wire)
 
@@ -137,7 +137,7 @@ class Crossing:
         """Carry out one action. Returns the outcome where it was the last of this attempt, else `None`."""
         if isinstance(action, Delay):
             return await self._delay(action.seconds)
-        self.run.wire.started(self.exchange, t)
+        self.run.wire.started(self.exchange)
         match action:
             case Respond(reply):
                 self._set_reply(reply)

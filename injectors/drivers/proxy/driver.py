@@ -85,9 +85,9 @@ class ProxyDriver:
         del self.hooks.runs[run.port]
         return run.result()
 
-    def acted(self, token: str) -> None:
-        """What the `process` event with this token asked for is done."""
-        self.hooks.acted(token)
+    def acted(self, token: str, *, struck: bool = True) -> None:
+        """What the `process` event with this token asked for is done; `struck`: it met a living agent."""
+        self.hooks.acted(token, struck=struck)
 
     def _drained(self, run: Run, cut: set[str]) -> bool:
         """Whether nothing of the run is left. Idle connections, kept alive for a request that will not come, are cut

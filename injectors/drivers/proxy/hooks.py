@@ -40,7 +40,7 @@ class Hooks:
         self._sending: WeakKeyDictionary[Client, tuple[Run, str]] = WeakKeyDictionary()
         """What will be written upstream next. An entry lives as long as its connection, which may write once more
         after the agent is known to have left."""
-        self._kills: dict[str, asyncio.Future[None]] = {}
+        self._kills: dict[str, asyncio.Future[bool]] = {}
 
     # ------------------------------------------------------------------------------------------ connections
 
@@ -113,6 +113,8 @@ class Hooks:
             run.unroutable[f"{request.method} {way.path.partition('?')[0]}"] = None
             _refuse(flow, 404, "unknown_endpoint", way.words)
             return None
+        if not run.seen:
+            run.emit({"event": "seen", "run_id": run.run_id})
         run.seen[way.target] += 1
         wire, now = run.next_wire(), time.time()
         if way.asks_outcome:
@@ -183,12 +185,13 @@ class Hooks:
     async def kill_agent(self, run: Run, wire: str) -> None:
         """Have the agent killed, and hold whatever it still sends.
 
-        Raises `DriverError` if that is never done, and `ClientGoneError` where another fault is killing it already.
+        Raises `DriverError` if that is never done, and `ClientGoneError` where another fault is killing it already or
+        where it had ended of itself by then.
         """
         if run.killing is not None:
             await asyncio.shield(run.killing)
             raise ClientGoneError
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         token = f"{run.run_id}/{wire}"
         self._kills[token], run.killing = done, done
         dead = asyncio.Event()
@@ -198,19 +201,21 @@ class Hooks:
             await first_of(dead, run.closing)
             if not done.done():
                 raise DriverError("the run was closed before its agent had been killed")
+            if not done.result():
+                raise ClientGoneError
         finally:
             del self._kills[token]
             run.killing = None
             if not done.done():
-                done.set_result(None)
+                done.set_result(False)
 
-    def acted(self, token: str) -> None:
-        """The harness has done what the event with this token asked for."""
+    def acted(self, token: str, *, struck: bool) -> None:
+        """The harness has acted on the event with this token; `struck`: it met a living agent."""
         done = self._kills.get(token)
         if done is None:
             raise DriverError(f"nobody waits for {token!r}")
         if not done.done():
-            done.set_result(None)
+            done.set_result(struck)
 
     def failed(self, subject: Any, why: str) -> None:
         """A hook has raised: fail the run, kill the flow."""
@@ -242,7 +247,7 @@ class Hooks:
     def _run_of(self, client: Client) -> Run | None:
         return self.runs.get(client.sockname[1])
 
-    async def _hold(self, flow: HTTPFlow, killing: asyncio.Future[None]) -> None:
+    async def _hold(self, flow: HTTPFlow, killing: asyncio.Future[bool]) -> None:
         """A request of an agent that is being killed: it comes from the time after its death."""
         await asyncio.shield(killing)
         kill(flow)

@@ -67,7 +67,7 @@ class Run:
     """Hooks that are waiting for something."""
     failure: str | None = None
     closing: asyncio.Event = field(default_factory=asyncio.Event)
-    killing: asyncio.Future[None] | None = None
+    killing: asyncio.Future[bool] | None = None
 
     _numbers: int = 0
 

@@ -93,6 +93,7 @@ def test_a_kill_waits_for_the_harness(tmp_path: Path) -> None:
             run = on.run("r1", fault("kill", point="after-effect"))
             port = (await on.proxy.ask("open_run", run=run))["port"]
             agent = await client(port)
+            assert await asyncio.wait_for(on.events.get(), 10) == {"event": "seen", "run_id": "r1"}
             event = await asyncio.wait_for(on.events.get(), 10)
             assert (event["event"], event["run_id"], event["action"]) == ("process", "r1", "kill")
             os.kill(agent.pid, signal.SIGKILL)

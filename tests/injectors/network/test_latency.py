@@ -28,14 +28,13 @@ def test_no_intensity_is_no_fault(rig: Rig) -> None:
         assert run.fired == 1
 
 
-def test_the_start_is_stamped_after_the_delay_and_the_deadline_with_it(rig: Rig) -> None:
-    """A request held for 0.2 s goes on with 0.2 s less of its deadline: the instant that is meant stays the same."""
+def test_the_start_stands_where_the_agent_sent_it(rig: Rig) -> None:
+    """A request that is held began before, with the deadline that it carries: the instant meant is the agent's."""
     with rig.run(fault("latency", seconds=0.2)) as run:
         run.charge(timeout=0.4, headers={"x-agent-deadline-ms": "5000"})
         started, injected = run.of_type("tool_call_started")[0], run.of_type("fault_injected")[0]
-        assert started.t - injected.t >= 0.2
-        assert started.deadline_remaining_s is not None
-        assert 4.5 < started.deadline_remaining_s <= 4.81
+        assert started.t <= injected.t
+        assert started.deadline_remaining_s == 5.0
 
 
 def test_an_impatient_agent_is_never_forwarded(rig: Rig) -> None:
