@@ -39,6 +39,7 @@ class Judge:
 
     @property
     def faults(self) -> list[tuple[int, str]]:
+        """Records that stand where they must not: (line, what is wrong and what would be right)."""
         return self._fold.faults
 
     @property
