@@ -69,7 +69,7 @@ class ToolService:
         self._ledger = ledger
         self._under_way: dict[_Slot, str | None] = {}
 
-    async def call(self, run: Run, tool: Tool, args: Any, headers: Mapping[str, str]) -> Response:
+    async def call(self, run: Run, tool: Tool, args: Any, *, headers: Mapping[str, str]) -> Response:
         """Executes one call. `headers` are read in any case; `args` is whatever JSON the body held."""
         is_object = isinstance(args, dict)
         request = _request(run, tool, args if is_object else {}, headers)

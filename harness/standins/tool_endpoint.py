@@ -38,7 +38,7 @@ class ToolEndpoint(Endpoint):
             return _sent(error(404, "unknown_tool", _unknown(run, request.method, path, name)))
         if request.method not in ("POST", (tool.match.method or "POST").upper()):
             return _sent(error(405, "method_not_allowed", f"call {tool.name} with POST, not {request.method}"))
-        return _sent(await self._service.call(run, tool, _json(await request.read()), request.headers))
+        return _sent(await self._service.call(run, tool, _json(await request.read()), headers=request.headers))
 
     def refuse(self, request: web.Request, status: int, kind: str, message: str) -> web.Response:
         """An error in the shape of contract section 6."""

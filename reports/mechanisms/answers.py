@@ -22,7 +22,7 @@ def degraded_answer(view: View) -> Iterator[Observation]:
         if any(other.ok and other.line > last.line for other in view.attempts if other.tool == last.tool):
             continue
         gone.add(last.tool)
-        yield view.observe("degraded_answer", said, last.end_line or last.line, last.tool)
+        yield view.observe("degraded_answer", said, last.end_line or last.line, tool=last.tool)
     if not gone and (line := _less_than_one_inference(view)) is not None:
         yield view.observe("degraded_answer", said, line)
 

@@ -38,10 +38,10 @@ def breaker_open(view: View) -> Iterator[Observation]:
                 fit = [at for at in opened[tool] if at > end and (following is None or at < following)]
                 taken.update(fit)
                 if fit or not _is_open(view, tool, end):
-                    yield view.observe("breaker_open", bool(fit), end, tool)
+                    yield view.observe("breaker_open", bool(fit), end, tool=tool)
                 row = 0
     for opened_tool, lines in opened.items():
-        yield from (view.observe("breaker_open", True, line, opened_tool) for line in lines if line not in taken)
+        yield from (view.observe("breaker_open", True, line, tool=opened_tool) for line in lines if line not in taken)
 
 
 def breaker_probe(view: View) -> Iterator[Observation]:
@@ -55,7 +55,7 @@ def breaker_probe(view: View) -> Iterator[Observation]:
         until = next(following, view.own[-1][0] + 1)
         probes = sum(1 for a in view.attempts if a.tool == change.tool and line < a.line < until)
         acted = change.to == "half_open" and probes <= allowed
-        yield view.observe("breaker_probe", acted, line, change.tool)
+        yield view.observe("breaker_probe", acted, line, tool=change.tool)
 
 
 def _is_open(view: View, tool: str, line: int) -> bool:

@@ -23,7 +23,7 @@ def deadline_propagation(view: View) -> Iterator[Observation]:
             falls = start.t + left <= earliest.get(scope, float("inf")) + DEADLINE_TOLERANCE_S
             earliest[scope] = min(start.t + left, earliest.get(scope, float("inf")))
         if start.wire is not None or source_of(start) == "wire":
-            yield view.observe("deadline_propagation", falls, attempt.line, attempt.tool)
+            yield view.observe("deadline_propagation", falls, attempt.line, tool=attempt.tool)
 
 
 def deadline_stop(view: View) -> Iterator[Observation]:
@@ -33,10 +33,10 @@ def deadline_stop(view: View) -> Iterator[Observation]:
         if attempt.start.deadline_remaining_s is not None:
             left = min(left, attempt.start.deadline_remaining_s)
         if need is not None and left < need:
-            yield view.observe("deadline_stop", False, attempt.line, attempt.tool)
+            yield view.observe("deadline_stop", False, attempt.line, tool=attempt.tool)
     for line, record in view.of_type("tool_call_refused"):
         if record.reason == "budget" and not _for_another_budget(view, line, record):
-            yield view.observe("deadline_stop", True, line, record.tool)
+            yield view.observe("deadline_stop", True, line, tool=record.tool)
 
 
 def _for_another_budget(view: View, line: int, refused: Record) -> bool:

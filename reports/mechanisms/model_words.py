@@ -24,10 +24,10 @@ def preflight_validation(view: View) -> Iterator[Observation]:
         if refusal:
             used.add(refusal[0])
         sent = any(a.line > line and a.tool == call.tool and _same(a.start, call) for a in view.attempts)
-        yield view.observe("preflight_validation", refusal is not None and not sent, line, call.tool)
+        yield view.observe("preflight_validation", refusal is not None and not sent, line, tool=call.tool)
     for line, record in refusals:
         if line not in used:
-            yield view.observe("preflight_validation", True, line, record.tool)
+            yield view.observe("preflight_validation", True, line, tool=record.tool)
 
 
 def truncation_rescue(view: View) -> Iterator[Observation]:
@@ -49,7 +49,7 @@ def truncation_rescue(view: View) -> Iterator[Observation]:
     if not view.model_attempts:
         for line, call in cut:
             acted = bool(view.said("truncation_rescue")) and not _is_executed(view, line, call, whole)
-            yield view.observe("truncation_rescue", acted, line, call.tool)
+            yield view.observe("truncation_rescue", acted, line, tool=call.tool)
 
 
 def self_repair_limit(view: View) -> Iterator[Observation]:
@@ -78,7 +78,7 @@ def self_repair_limit(view: View) -> Iterator[Observation]:
         refusal = next((r for r in refusals if r[0] > line and r[0] not in used and r[1].tool == declared.name), None)
         if refusal:
             used.add(refusal[0])
-        yield view.observe("self_repair_limit", refusal is not None, line, declared.name)
+        yield view.observe("self_repair_limit", refusal is not None, line, tool=declared.name)
 
 
 def _is_bad(view: View, line: int, call: Record) -> bool:

@@ -18,7 +18,7 @@ def write_ahead(view: View) -> Iterator[Observation]:
     for attempt in view.attempts:
         if view.is_write(attempt):
             noted = any(note[0] < attempt.line and _is_about(note, attempt) for note in notes)
-            yield view.observe("write_ahead", noted, attempt.line, attempt.tool)
+            yield view.observe("write_ahead", noted, attempt.line, tool=attempt.tool)
 
 
 def resume(view: View) -> Iterator[Observation]:

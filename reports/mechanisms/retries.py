@@ -22,7 +22,7 @@ def retry(view: View) -> Iterator[Observation]:
             continue
         again = bool(view.later(attempt))
         if again or not _excused(view, attempt):
-            yield view.observe("retry", again, attempt.end_line or attempt.line, attempt.tool)
+            yield view.observe("retry", again, attempt.end_line or attempt.line, tool=attempt.tool)
 
 
 def retry_budget_stop(view: View) -> Iterator[Observation]:
@@ -33,7 +33,7 @@ def retry_budget_stop(view: View) -> Iterator[Observation]:
             acted = stopped is not None and not view.later(attempt)
             if not acted and not view.later(attempt) and _excused(view, attempt):
                 continue
-            yield view.observe("retry_budget_stop", acted, attempt.end_line or attempt.line, attempt.tool)
+            yield view.observe("retry_budget_stop", acted, attempt.end_line or attempt.line, tool=attempt.tool)
 
 
 def server_directed_wait(view: View) -> Iterator[Observation]:
@@ -42,7 +42,7 @@ def server_directed_wait(view: View) -> Iterator[Observation]:
         wait, later = attempt.wait_s, view.later(attempt)
         if wait is not None and attempt.finish is not None and later:
             kept = later[0].start.t >= attempt.finish.t + wait - WAIT_TOLERANCE_S
-            yield view.observe("server_directed_wait", kept, attempt.end_line or attempt.line, attempt.tool)
+            yield view.observe("server_directed_wait", kept, attempt.end_line or attempt.line, tool=attempt.tool)
 
 
 def outcome_query(view: View) -> Iterator[Observation]:
@@ -63,7 +63,7 @@ def outcome_query(view: View) -> Iterator[Observation]:
             if record.step == attempt.start.step and line > attempt.line and not view.is_undo(attempt)
         ]
         acted = asked is not None and all(asked < line for line in (*repeated, *undone))
-        yield view.observe("outcome_query", acted, attempt.end_line or attempt.line, attempt.tool)
+        yield view.observe("outcome_query", acted, attempt.end_line or attempt.line, tool=attempt.tool)
 
 
 def dedup(view: View) -> Iterator[Observation]:
@@ -73,7 +73,7 @@ def dedup(view: View) -> Iterator[Observation]:
             continue
         where = (view.world.tenant_of(effect), effect.tool, effect.idempotency_key)
         if view.world.applied_keys.get(where, line) < line:
-            yield view.observe("dedup", effect.outcome == "deduplicated", line, effect.tool)
+            yield view.observe("dedup", effect.outcome == "deduplicated", line, tool=effect.tool)
     claimed: set[tuple[str, str]] = set()
     for attempt in view.attempts:
         key = attempt.start.idempotency_key
@@ -81,7 +81,7 @@ def dedup(view: View) -> Iterator[Observation]:
             continue
         if attempt.outcome == "deduplicated" or (attempt.ok and (attempt.tool, key) in claimed):
             acted = attempt.outcome == "deduplicated"
-            yield view.observe("dedup", acted, attempt.end_line or attempt.line, attempt.tool)
+            yield view.observe("dedup", acted, attempt.end_line or attempt.line, tool=attempt.tool)
         if attempt.ok:
             claimed.add((attempt.tool, key))
 

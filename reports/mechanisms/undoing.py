@@ -16,7 +16,7 @@ def compensation(view: View) -> Iterator[Observation]:
     for line, effect in view.forward_effects:
         undone = view.is_undone(effect)
         if undone or (_has_compensation(view, effect) and not _may_keep(view, line, effect)):
-            yield view.observe("compensation", undone, line, effect.tool)
+            yield view.observe("compensation", undone, line, tool=effect.tool)
 
 
 def compensation_retry(view: View) -> Iterator[Observation]:
@@ -25,7 +25,7 @@ def compensation_retry(view: View) -> Iterator[Observation]:
         for at, (line, record, strength) in enumerate(failures[: FAILURES_BEFORE_HANDOFF - 1]):
             if strength == "strong":
                 again = at + 1 < len(failures) or _tried_after(view, line, record)
-                yield view.observe("compensation_retry", again, line, record.tool)
+                yield view.observe("compensation_retry", again, line, tool=record.tool)
 
 
 def manual_handoff(view: View) -> Iterator[Observation]:
@@ -47,7 +47,7 @@ def manual_handoff(view: View) -> Iterator[Observation]:
         if lost and not _may_keep(view, line, effect) and not view.is_undone(effect):
             cases.setdefault(effect.step, (line, effect))
     for step, (line, record) in cases.items():
-        yield view.observe("manual_handoff", handed and view.settled(record.step, "manual"), line, record.tool)
+        yield view.observe("manual_handoff", handed and view.settled(record.step, "manual"), line, tool=record.tool)
         del step
 
 
@@ -70,7 +70,7 @@ def partial_success(view: View) -> Iterator[Observation]:
         if refused or (last.tool, last.digest) in landed:
             continue
         said = any(True for _ in view.of_type("partial_success_returned")) or view.status == "partial_success"
-        yield view.observe("partial_success", said, last.end_line or last.line, last.tool)
+        yield view.observe("partial_success", said, last.end_line or last.line, tool=last.tool)
         return
 
 

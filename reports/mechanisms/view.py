@@ -140,7 +140,7 @@ class View:
         """The run's task type, empty where nobody says."""
         return (self.started.task_type if self.started else None) or ""
 
-    def observe(self, mechanism: str, acted: bool, line: int, tool: str | None = None) -> Observation:
+    def observe(self, mechanism: str, acted: bool, line: int, *, tool: str | None = None) -> Observation:
         """An observation of this run."""
         return Observation(mechanism, acted, line, tool, self.tenant, self.task_type)
 

@@ -48,7 +48,7 @@ class Shop:
         headers = {f"x-stormproof-{name.replace('_', '-')}": text for name, text in more.items()}
         headers |= {} if key is None else {"Idempotency-Key": key}
         chosen = run or self.run
-        return await self.service.call(chosen, chosen.registry.tools[tool], args, headers)
+        return await self.service.call(chosen, chosen.registry.tools[tool], args, headers=headers)
 
     def effects(self, run_id: str = "r") -> list[Record]:
         """The effects of a run."""
