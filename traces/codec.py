@@ -117,8 +117,7 @@ class Reader:
             sound = block.isascii() or _is_utf8(block)
             lines = block.split(b"\n")
             rest = lines.pop()
-            for raw in lines:
-                number += 1
+            for number, raw in enumerate(lines, number + 1):  # noqa: B020 - it goes on where it stopped
                 try:
                     record = decode_fast(raw) if sound else decode(raw)
                 except (msgspec.MsgspecError, MalformedLine, RecursionError):
