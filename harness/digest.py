@@ -69,7 +69,10 @@ def history_digest(records: Iterable[Record]) -> str:
 
 
 def _call_of(record: Record) -> str:
-    if record.tool is not None and record.type != "fault_injected":
+    if record.type == "fault_injected":
+        # By place: parallel calls may be struck in any order.
+        return f"fault\0{record.kind}\0{record.site}\0"
+    if record.tool is not None:
         return f"tool\0{record.tool}\0{record.args_digest}\0{record.intent_id}"
     return record.type.partition("_")[0] if record.type.startswith("model") else record.type
 

@@ -7,21 +7,22 @@ and outcome are the agent's to tell; that the call happened is not.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
+from harness.pairing import OwnCall, own_calls, pair
 from traces.history import Record
 
 ANSWERS = frozenset({"ok", "error", "rejected", "deduplicated"})
 """Outcomes that are an answer: the agent cannot have read it before the wire carried it."""
 
-COARSE_CLOCK_S = 0.002
-"""An agent's clock may tick in milliseconds only."""
+CLOCK_TICK_S = 0.05
+"""How far an agent's clock may lag behind what it has already seen: a coarse clock, not another order of events."""
 
-_FROM_AGENT = ("step", "scope", "deadline_remaining_s", "outcome")
+_FROM_AGENT = ("step", "scope", "deadline_remaining_s", "outcome", "error")
 _FROM_WIRE_TO_EFFECT = ("step", "attempt_id", "intent_id", "args_digest", "intent_digest", "args", "tool_version")
 _RANK = {
     "run_started": 0,
@@ -35,14 +36,8 @@ _RANK = {
     "run_finished": 8,
     "process_exited": 9,
 }
-"""Ties of `t` are broken by what can have caused what; everything else keeps the order of its source."""
-
-
-@dataclass(slots=True)
-class _Stamped:
-    record: Record
-    t: float
-    order: int
+"""What can have caused what, for records of different sources that bear one time. Within a source its own order
+holds."""
 
 
 def merge(
@@ -53,64 +48,71 @@ def merge(
     agent: Sequence[Record],
 ) -> list[Record]:
     """The records of one run in the order of happening; each source has to be in its own order already."""
-    agent_calls = _by_attempt(agent)
+    calls = own_calls(agent)
+    paired = pair(calls, wire)
+    agent_side, wire_side = _call_once(agent, wire, paired)
+    starts = {r.wire: r for r in (*agent_side, *wire_side) if r.type == "tool_call_started" and r.wire}
+    sources = (
+        list(harness),
+        _by_time(wire_side),
+        _by_time(_joined(effect, starts) for effect in effects),
+        _by_time(_within_its_life(_carried_on(agent_side), harness)),
+    )
+    merged = heapq.merge(*sources, key=lambda record: (record.t, _RANK.get(record.type, 6)))
+    return _start_first(list(merged))
+
+
+def _call_once(
+    agent: Sequence[Record], wire: Sequence[Record], paired: dict[str, OwnCall]
+) -> tuple[list[Record], list[Record]]:
+    """The agent's records with its calls folded into what the wire saw of them, and the rest of the wire's."""
+    folded: dict[int, Record] = {}
     states_steps = any(record.step is not None for record in agent if record.type == "tool_call_started")
-    merged_ids: set[int] = set()
-    stream: list[Record] = list(harness)
-    wire_starts: dict[str, Record] = {}
-    last_step: int | None = None
-    steps_of: dict[str | None, int | None] = {}
     model_steps = [(r.t, r.step) for r in agent if r.type == "model_call_started" and r.step is not None]
+    steps_of: dict[str | None, int | None] = {}
+    last_step: int | None = None
+    wire_side: list[Record] = []
     for record in wire:
-        if record.type in ("tool_call_started", "tool_call_finished"):
-            own = agent_calls.get((record.type, record.attempt_id or ""))
-            if own is not None:
-                merged_ids.add(id(own))
-                record = _fold(record, own)
-            elif states_steps and record.attempt_id == record.wire:
-                record = msgspec.structs.replace(record, step=None)
-            if record.type == "tool_call_started" and record.wire:
-                wire_starts[record.wire] = record
+        call = paired.get(record.wire or "") if record.type.startswith("tool_call") else None
+        own = call.record(record.type) if call else None
+        if call is not None and own is not None:
+            folded[id(own)] = _fold(record, own, attempt_id=call.attempt_id)
+            continue
+        if call is not None:
+            # The agent told of the start and died, or was killed, before it could tell of the end.
+            record = msgspec.structs.replace(record, attempt_id=call.attempt_id or record.attempt_id)
+        elif record.type.startswith("tool_call") and states_steps and record.attempt_id == record.wire:
+            # A step that the wire made up would be one more beside those that the agent counts.
+            record = msgspec.structs.replace(record, step=None)
         elif record.type.startswith("model_") and (states_steps or model_steps):
             if record.type == "model_call_started":
                 last_step = steps_of[record.wire] = _latest_step(model_steps, record.t)
             record = msgspec.structs.replace(record, step=steps_of.get(record.wire, last_step))
-        stream.append(record)
+        wire_side.append(record)
     wire_saw_models = any(record.type.startswith("model_call") for record in wire)
-    stream += [_joined(effect, wire_starts) for effect in effects]
-    stream += [
-        record
+    agent_side = [
+        folded.get(id(record), record)
         for record in agent
-        if id(record) not in merged_ids and not (wire_saw_models and record.type.startswith("model_call"))
+        if not (wire_saw_models and record.type.startswith("model_call"))
     ]
-    return _in_order(stream)
+    return agent_side, wire_side
 
 
-def _by_attempt(agent: Iterable[Record]) -> dict[tuple[str, str], Record]:
-    calls: dict[tuple[str, str], Record] = {}
-    for record in agent:
-        if record.attempt_id and record.type in ("tool_call_started", "tool_call_finished"):
-            calls.setdefault((record.type, record.attempt_id), record)
-    return calls
-
-
-def _fold(wire: Record, own: Record) -> Record:
+def _fold(wire: Record, own: Record, *, attempt_id: str | None) -> Record:
     changes: dict[str, Any] = {field: value for field in _FROM_AGENT if (value := getattr(own, field)) is not None}
-    if own.error is not None:
-        changes["error"] = own.error
     outcome = changes.get("outcome", wire.outcome)
     # When the call began and ended for the agent is what concurrency, order and deadlines are about. Its clock may
     # be coarse, so causality bounds it: it sent before the wire saw the request, it read after the wire's answer,
     # but it left before the wire noticed that it had gone.
-    if wire.type == "tool_call_started" or outcome not in ANSWERS:
-        changes["t"] = min(wire.t, own.t)
-    else:
-        changes["t"] = max(wire.t, own.t)
+    reads_an_answer = wire.type == "tool_call_finished" and outcome in ANSWERS
+    changes["t"] = max(wire.t, own.t) if reads_an_answer else min(wire.t, own.t)
+    changes["attempt_id"] = attempt_id or wire.attempt_id
     return msgspec.structs.replace(wire, **changes)
 
 
 def _latest_step(steps: Sequence[tuple[float, int]], t: float) -> int | None:
-    known = [step for started, step in steps if started <= t + COARSE_CLOCK_S]
+    # An agent sends before the wire sees it; its clock may round the instant up.
+    known = [step for started, step in steps if started <= t + 0.002]
     return known[-1] if known else None
 
 
@@ -123,20 +125,40 @@ def _joined(effect: Record, starts: dict[str, Record]) -> Record:
     return msgspec.structs.replace(effect, **missing, t=max(effect.t, start.t))
 
 
-def _in_order(stream: Sequence[Record]) -> list[Record]:
-    stamped = [_Stamped(record, record.t, index) for index, record in enumerate(stream)]
-    stamped.sort(key=lambda item: (item.t, _RANK.get(item.record.type, 6), item.order))
-    return [item.record for item in _start_first(stamped)]
+def _carried_on(records: Iterable[Record]) -> Iterable[Record]:
+    """The agent's records with what it wrote later never a clock's tick earlier.
+
+    An answer is read no sooner than the wire carried it; what the agent wrote after reading it was after that, too.
+    A record that lags by more than a tick was written late by another thread, and keeps its time; the end of the
+    run stands after everything the agent told of before.
+    """
+    latest = float("-inf")
+    for record in records:
+        lags = record.t < latest
+        if lags and (latest - record.t <= CLOCK_TICK_S or record.type == "run_finished"):
+            record = msgspec.structs.replace(record, t=latest)
+        latest = max(latest, record.t)
+        yield record
 
 
-def _start_first(stamped: Sequence[_Stamped]) -> list[_Stamped]:
-    first = next((item for item in stamped if item.record.type == "run_started"), None)
-    if first is None:
-        return list(stamped)
-    rest = [
-        # A record of an agent whose clock lags cannot have happened before its run began.
-        item if item.t >= first.t else replace(item, record=msgspec.structs.replace(item.record, t=first.t))
-        for item in stamped
-        if item is not first
-    ]
-    return [first, *rest]
+def _within_its_life(records: Iterable[Record], harness: Sequence[Record]) -> Iterable[Record]:
+    """Times that an agent cannot mean: before its run began, or after its last process had ended."""
+    begin = next((r.t for r in harness if r.type == "run_started"), float("-inf"))
+    ends = [r.t for r in harness if r.type == "process_exited"]
+    end = max(ends, default=float("inf"))
+    for record in records:
+        bounded = min(max(record.t, begin), max(end, begin))
+        yield record if bounded == record.t else msgspec.structs.replace(record, t=bounded)
+
+
+def _by_time(records: Iterable[Record]) -> list[Record]:
+    return sorted(records, key=lambda record: record.t)
+
+
+def _start_first(records: list[Record]) -> list[Record]:
+    first = next((index for index, record in enumerate(records) if record.type == "run_started"), None)
+    if not first:
+        return records
+    start = records[first]
+    early = [msgspec.structs.replace(record, t=start.t) for record in records[:first]]
+    return [start, *early, *records[first + 1 :]]

@@ -48,6 +48,15 @@ def test_order_of_parallel_calls_does_not_count() -> None:
     assert len(digests) == 1
 
 
+def test_order_of_parallel_faults_does_not_count() -> None:
+    """Faults on parallel calls strike in any order."""
+    faults = [
+        Record(type="fault_injected", t=1.0, run_id="r", kind="latency", site=f"lookup#{n}/1") for n in (1, 2, 3)
+    ]
+    assert history_digest(faults) == history_digest(faults[::-1])
+    assert history_digest(faults) != history_digest(faults[1:])
+
+
 def test_equal_keys_stay_equal() -> None:
     """A key that changes between two attempts of one call is told from one that does not."""
     first, second = call(1), call(2)
