@@ -5,18 +5,14 @@ Exit codes (contract section 1): 0 held, 1 violated, 2 bad input, 3 our own fail
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from harness.commands.output import print_json
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, told
 
 INTERRUPTED = 130
 """Ctrl-C where there is nothing to judge yet."""
@@ -53,29 +49,16 @@ def main(arguments: list[str]) -> int:
         return _refused([f"{path}: {error.format_message()} (see `{path} --help`)"], 2, wants_json=wants_json)
     except InputError as error:
         return _refused(error.faults, 2, wants_json=wants_json)
-    except HarnessError as error:
-        return _refused([f"stormproof could not do its work: {error}"], 3, wants_json=wants_json)
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-        return _refused([f"stormproof could not do its work: {where}{what}"], 3, wants_json=wants_json)
+    except (HarnessError, OSError) as error:
+        return _refused([f"stormproof could not do its work: {told(error)}"], 3, wants_json=wants_json)
     except (KeyboardInterrupt, typer.Abort):
         return _refused(["interrupted"], INTERRUPTED, wants_json=wants_json)
     except Exception as error:  # noqa: BLE001 - a mistake of ours is told as one, and never as a verdict
-        told = f"stormproof failed: {type(error).__name__}: {error} (please report it; details in {_keep_details()})"
-        return _refused([told], 3, wants_json=wants_json)
+        return _refused([f"stormproof failed: {told(error)}"], 3, wants_json=wants_json)
     return code if isinstance(code, int) else 0
-
-
-def _keep_details() -> str:
-    """Write the traceback of the exception at hand to a file of its own and return its path."""
-    handle, name = tempfile.mkstemp(prefix="stormproof-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        traceback.print_exc(file=file)
-    return name
 
 
 def _refused(messages: tuple[str, ...] | list[str], code: int, *, wants_json: bool) -> int:

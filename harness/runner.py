@@ -7,15 +7,15 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, told
 from harness.lag import LagMonitor
 from harness.options import RunOptions
 from harness.outcome import run_result
-from harness.planning import Plan, WorldPlan
+from harness.planning import Plan, RunPlan, WorldPlan
 from harness.playing import Played, Player
-from harness.results import ResultWriter
+from harness.results import Block, ResultWriter
 from harness.stage import Stage
 from reports.results import RunResult
 
@@ -89,7 +89,7 @@ async def _play_world(player: Player, world: WorldPlan) -> list[Played]:
         run = world.runs[index]
         if run.start_s:
             await asyncio.sleep(run.start_s)
-        return await player.play(run)
+        return await _play(player, run)
 
     played = await asyncio.gather(*(one(index) for index in range(len(world.runs))))
     with suppress(HarnessError):
@@ -97,12 +97,29 @@ async def _play_world(player: Player, world: WorldPlan) -> list[Played]:
     return list(played)
 
 
+async def _play(player: Player, run: RunPlan) -> Played:
+    """One run, whatever happens in it: a mistake of ours in one run is no reason to lose the others."""
+    try:
+        return await player.play(run)
+    except Exception as error:  # noqa: BLE001 - told as an error of the harness in this run
+        return Played(plan=run, records=[], harness_error=told(error))
+
+
 def _judged(played: list[Played], world: WorldPlan, options: RunOptions, writer: ResultWriter) -> list[RunResult]:
     records = [record for run in played for record in run.records]
     if len(played) > 1:
         records.sort(key=lambda record: record.t)
     block = writer.write_world(world.name, records)
-    results = [run_result(run, block=block, options=options) for run in played]
+    results = [_result(run, block, options) for run in played]
     for result in results:
         writer.write_result(result)
     return results
+
+
+def _result(played: Played, block: Block, options: RunOptions) -> RunResult:
+    """The result of one run. Where looking at its history fails, the verdicts stand: what is proven stays proven."""
+    try:
+        return run_result(played, block=block, options=options)
+    except Exception as error:  # noqa: BLE001 - told as an error of the harness in this run
+        played.harness_error = played.harness_error or told(error)
+        return run_result(played, block=replace(block, records=[]), options=options)
