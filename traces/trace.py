@@ -7,13 +7,18 @@ are kept in `extra` and written back, so that reading and writing a file loses n
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import msgspec
+
+from traces.history import Limits
 from traces.providers import for_api, turn_of
 from traces.providers.turn import Provider, ToolCall, Turn
 
@@ -21,6 +26,11 @@ VERSION = 1
 CHANNELS = ("model", "tool", "mcp", "http")
 _HEADER = ("trace", "version", "task_type", "tenant", "request", "provenance", "masked", "limits", "tools")
 _EXCHANGE = ("channel", "n", "t_start", "t_end", "request", "response", "api")
+# Runs, their folders and their files are called by the trace's name.
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
+_LONGEST_NAME = 150
+_LARGEST = 2**53
+"""Up to here every reader of JSON sees the same number."""
 
 
 class TraceError(ValueError):
@@ -167,9 +177,12 @@ def parse_trace(text: str) -> Trace:
     rows: list[tuple[int, dict[str, Any]]] = []
     for n, line in lines:
         try:
-            row = json.loads(line)
+            row = json.loads(line, parse_constant=_no_constant)
         except ValueError as error:
             faults.append((n, f"is no JSON: {error}"))
+            continue
+        except RecursionError:
+            faults.append((n, "is nested too deeply"))
             continue
         if isinstance(row, dict):
             rows.append((n, row))
@@ -191,6 +204,8 @@ def parse_trace(text: str) -> Trace:
         raise TraceError(sorted(faults))
     known = {key: header[key] for key in _HEADER if header.get(key) is not None and key != "trace"}
     known["tools"] = tuple(known.get("tools", ()))
+    if "limits" in known:
+        known["limits"] = {name: _whole(value) for name, value in known["limits"].items()}
     return Trace(
         name=header["trace"],
         exchanges=tuple(exchanges),
@@ -203,6 +218,7 @@ def _header_faults(header: dict[str, Any]) -> Iterator[str]:
     if not isinstance(header.get("trace"), str) or not header["trace"]:
         yield 'the first line is the header and has the name of the trace, {"trace": "order-small", ..}'
         return
+    yield from _name_faults(header["trace"])
     if header.get("version") != VERSION:
         yield f"version is {header.get('version')!r}; this reader knows version {VERSION}"
     shapes: tuple[tuple[str, type, str], ...] = (
@@ -220,9 +236,44 @@ def _header_faults(header: dict[str, Any]) -> Iterator[str]:
             yield "`request` is missing: what the user asked for"
         elif value is not None and not isinstance(value, shape):
             yield f"`{name}` must be {words}"
+    if isinstance(header.get("limits"), dict):
+        yield from _limits_faults(header["limits"])
     for tool in header.get("tools") or [] if isinstance(header.get("tools"), list) else []:
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
             yield "each of `tools` is an object with a `name`"
+
+
+def _name_faults(name: str) -> Iterator[str]:
+    if not _NAME.fullmatch(name):
+        yield (
+            f"the name of a trace is made of letters, digits, `-`, `_` and `.`, and begins with no dot; {name!r} is "
+            "not, and runs and their folders are called by it"
+        )
+    elif len(name) > _LONGEST_NAME:
+        yield f"the name of a trace has at most {_LONGEST_NAME} characters; this one has {len(name)}"
+
+
+def _limits_faults(limits: dict[str, Any]) -> Iterator[str]:
+    """Limits that no run could state in its `run_started`; those that this version does not know are let be."""
+    for limit in msgspec.structs.fields(Limits):
+        value = _whole(limits.get(limit.name))
+        try:
+            msgspec.convert(value, limit.type)
+        except msgspec.ValidationError as error:
+            yield f"`limits.{limit.name}`: {error}"
+            continue
+        for number in value.values() if isinstance(value, dict) else (value,):
+            if number is not None and not abs(number) <= _LARGEST:
+                yield f"`limits.{limit.name}`: {number} is out of range; without a limit leave it out"
+
+
+def _whole(value: Any) -> Any:
+    """A number without a fraction as an integer: an integer may be written as 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def _exchange_faults(row: dict[str, Any]) -> Iterator[str]:
@@ -232,7 +283,8 @@ def _exchange_faults(row: dict[str, Any]) -> Iterator[str]:
     if not isinstance(row.get("n"), int) or isinstance(row.get("n"), bool):
         yield "`n` must be a whole number"
     for name in ("t_start", "t_end"):
-        if not isinstance(row.get(name), (int, float)) or isinstance(row.get(name), bool):
+        t = row.get(name)
+        if not isinstance(t, (int, float)) or isinstance(t, bool) or not math.isfinite(t):
             yield f"`{name}` must be a number of seconds"
     for name in ("request", "response"):
         if not isinstance(row.get(name), dict):
@@ -243,6 +295,9 @@ def _exchange_faults(row: dict[str, Any]) -> Iterator[str]:
     if channel == "tool" and isinstance(request, dict) and not isinstance(request.get("tool"), str):
         yield "the request of a tool exchange names its `tool`"
     response = row.get("response")
+    status = response.get("status", 200) if isinstance(response, dict) else 200
+    if not isinstance(status, int) or isinstance(status, bool):
+        yield "the `status` of a response must be a whole number, such as 200"
     events = response.get("events") if isinstance(response, dict) else None
     if events is not None and not (isinstance(events, list) and all(isinstance(e, dict) for e in events)):
         yield "`events` must be a list of objects"
@@ -274,7 +329,12 @@ def _row(exchange: Exchange) -> dict[str, Any]:
 
 
 def write_trace(trace: Trace, path: Path | str) -> None:
-    """Writes a trace so that at every moment the file is either not there, the old one, or whole."""
+    """Writes a trace so that at every moment the file is either not there, the old one, or whole.
+
+    Raises `TraceError` for a name that `read_trace` would refuse.
+    """
+    if faults := [(1, fault) for fault in _name_faults(trace.name)]:
+        raise TraceError(faults)
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

@@ -130,6 +130,16 @@ GOOD: dict[str, Any] = {
         ([{**HEADER, "masked": "yes"}], 1, "`masked` must be true or false"),
         ([{**HEADER, "tools": [{"nom": "a"}]}], 1, "each of `tools` is an object with a `name`"),
         ([{"trace": "x", "version": 1}], 1, "`request` is missing"),
+        ([{**HEADER, "limits": {"steps": "many"}}], 1, "`limits.steps`: Expected `int | null`, got `str`"),
+        ([{**HEADER, "limits": {"steps": 2.5}}], 1, "`limits.steps`"),
+        ([{**HEADER, "limits": {"wall_clock_s": True}}], 1, "`limits.wall_clock_s`"),
+        ([{**HEADER, "limits": {"group_concurrency": {"payments": "2"}}}], 1, "`limits.group_concurrency`"),
+        ([{**HEADER, "limits": {"group_concurrency": 2}}], 1, "`limits.group_concurrency`: Expected"),
+        (['{"trace": "x", "version": 1, "request": "", "limits": {"tokens": NaN}}'], 1, "NaN is no number"),
+        (['{"trace": "x", "version": 1, "request": "", "limits": {"tokens": 1e999}}'], 1, "inf is out of range"),
+        ([{**HEADER, "limits": {"steps": 2**70}}], 1, "is out of range"),
+        ([HEADER, "[" * 100_000], 2, "is nested too deeply"),
+        ([HEADER, {**GOOD, "response": {"status": "fine"}}], 2, "the `status` of a response must be a whole number"),
         ([HEADER, {**GOOD, "channel": "smoke"}], 2, "`channel` is 'smoke'; it is one of model, tool, mcp, http"),
         ([HEADER, GOOD, {**GOOD, "n": "two"}], 3, "`n` must be a whole number"),
         ([HEADER, {**GOOD, "t_end": None}], 2, "`t_end` must be a number of seconds"),
@@ -145,6 +155,36 @@ def test_bad_files_are_refused_with_their_line(rows: list[Any], line: int, fault
     with pytest.raises(TraceError) as caught:
         parse_trace(text)
     assert any(at == line and fault in told for at, told in caught.value.faults), caught.value.faults
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../out", "a/b", "/tmp/x", "..", ".hidden", "a b", "a\\b", "a\n", "a\0", "caf\u00e9", "\u0661", "x" * 151],
+)
+def test_names_that_would_lead_elsewhere(name: str, tmp_path: Path) -> None:
+    """Folders are called by a trace's name: one that could leave its folder is neither read nor written."""
+    with pytest.raises(TraceError) as caught:
+        parse_trace(json.dumps({**HEADER, "trace": name}))
+    ((line, fault),) = caught.value.faults
+    assert line == 1
+    assert fault.startswith("the name of a trace")
+    with pytest.raises(TraceError, match="the name of a trace"):
+        write_trace(Trace(name=name, request="x", exchanges=()), tmp_path / "x.jsonl")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["order-small", "A_1.b", "-x", "x" * 150])
+def test_names_that_are_fine(name: str) -> None:
+    """Letters, digits, `-`, `_` and inner dots."""
+    assert parse_trace(json.dumps({**HEADER, "trace": name})).name == name
+
+
+def test_limits_that_are_fine() -> None:
+    """Every limit a run can state is taken, and so is one that nobody knows."""
+    limits = {"steps": 3.0, "wall_clock_s": 2, "group_concurrency": {"a": 2, "b": None}, "cost_usd": None, "new": "x"}
+    read = parse_trace(json.dumps({**HEADER, "limits": limits})).limits
+    assert read == limits
+    assert isinstance(read["steps"], int)
 
 
 def test_all_faults_at_once() -> None:
