@@ -8,30 +8,22 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from harness.calls import LogicalCall, logical_calls
 from harness.errors import InputError
 from harness.loading import did_you_mean
 from harness.scenario import Scenario, joined
 from injectors.core import Fault, Moment, Place, Point, Reply, Request, Site
-from traces.digest import args_digest
+from injectors.plan import shadows
 from traces.providers import for_api, refragment, reply_bytes
 from traces.registry import Registry
 from traces.trace import Exchange, Trace
-
-
-@dataclass(frozen=True, slots=True)
-class LogicalCall:
-    """One action of a recorded task: tool, resource group, digest of what is meant, and every try of it."""
-
-    tool: str
-    group: str
-    meaning: str
-    tries: list[Exchange] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +62,15 @@ class TraceFile:
                 if (site.tool and c.tool == site.tool) or (site.group and c.group == site.group)
             ]
         return tries if site.call is None else tries[site.call - 1 : site.call]
+
+    def tool_site(self, site: Site) -> Site:
+        """A numbered site of a group as the site of the tool that this trace calls there; any other as it is."""
+        inside = [call for call in self.calls if call.group == site.group] if site.group else []
+        if site.call is None or len(inside) < site.call:
+            return site
+        tool = inside[site.call - 1].tool
+        nth = sum(call.tool == tool for call in inside[: site.call])
+        return replace(site, group="", tool=tool, call=nth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +141,12 @@ class Plan:
     traces: list[str] = field(default_factory=list)
 
 
-def choose(scenarios: Sequence[Scenario], selection: Selection) -> tuple[list[Scenario], int]:
+def choose(
+    scenarios: Sequence[Scenario], selection: Selection, groups: Mapping[str, str] | None = None
+) -> tuple[list[Scenario], int]:
     """The scenarios that a selection names, combinations included, and how many combinations shadow each other.
 
+    `groups` maps tools to their resource groups, for faults on a group that hide faults on one of its tools.
     Raises `InputError` for a number or set that does not exist.
     """
     by_number = {scenario.number: scenario for scenario in scenarios}
@@ -155,7 +159,7 @@ def choose(scenarios: Sequence[Scenario], selection: Selection) -> tuple[list[Sc
             f"--scenario {wanted}: there is no scenario {part}{did_you_mean(part, by_number)}" for part in missing
         ]
         if not missing:
-            chosen.append(joined([by_number[part] for part in parts]))
+            chosen.append(joined([by_number[part] for part in parts], groups))
     if not selection.numbers:
         known = {name for scenario in scenarios for name in scenario.sets}
         for name in selection.sets:
@@ -166,14 +170,16 @@ def choose(scenarios: Sequence[Scenario], selection: Selection) -> tuple[list[Sc
         raise InputError(faults)
     skipped = 0
     if selection.combine > 1:
-        chosen, skipped = _combinations(chosen, selection)
+        chosen, skipped = _combinations(chosen, selection, groups)
     elif selection.sample is not None and selection.sample < len(chosen):
         picked = random.Random(f"{selection.seed}:sample").sample(chosen, selection.sample)
         chosen = [scenario for scenario in chosen if scenario in picked]
     return chosen, skipped
 
 
-def _combinations(chosen: Sequence[Scenario], selection: Selection) -> tuple[list[Scenario], int]:
+def _combinations(
+    chosen: Sequence[Scenario], selection: Selection, groups: Mapping[str, str] | None
+) -> tuple[list[Scenario], int]:
     """`sample` random combinations (20 without a number) of `combine` scenarios each; shadowing ones are counted."""
     rng = random.Random(f"{selection.seed}:combine:{selection.combine}")
     pool = [scenario for scenario in chosen if not scenario.world and scenario.faults]
@@ -188,7 +194,7 @@ def _combinations(chosen: Sequence[Scenario], selection: Selection) -> tuple[lis
         if name in found or name in skipped:
             continue
         try:
-            found[name] = joined(group)
+            found[name] = joined(group, groups)
         except InputError:
             skipped.add(name)
     return list(found.values()), len(skipped)
@@ -198,7 +204,7 @@ def plan_runs(
     scenarios: Sequence[Scenario], traces: Sequence[TraceFile], *, registry: Registry, selection: Selection
 ) -> Plan:
     """Join scenarios with traces. Raises `InputError` where a scenario asks for what no trace can give."""
-    chosen, skipped = choose(scenarios, selection)
+    chosen, skipped = choose(scenarios, selection, groups_of(registry))
     wanted = [
         t for t in traces if not selection.traces or any(fnmatch.fnmatchcase(t.name, p) for p in selection.traces)
     ]
@@ -238,7 +244,9 @@ def misfits(scenario: Scenario, source: TraceFile) -> list[str]:
             reasons.append(f"`{source.name}` has {most or 'no'} calls that `{fault.kind}` at {site} could strike")
         elif recorded and not any(_offers_hold(fault, tries) for tries in recorded):
             reasons.append(f"`{source.name}`: `{fault.kind}` finds nothing to take hold of at {site}")
-    return reasons
+    # A group's n-th call is some tool's call: which one, and so whether two faults meet there, the trace tells.
+    struck = [replace(fault, at=source.tool_site(fault.at)) for fault in scenario.faults]
+    return reasons + [f"`{source.name}`: {reason}" for reason in shadows(struck)]
 
 
 def _offers_hold(fault: Fault, tries: Sequence[Exchange]) -> bool:
@@ -262,10 +270,17 @@ def _recorded_moment(fault: Fault, exchange: Exchange) -> Moment:
     )
 
 
+def groups_of(registry: Registry) -> dict[str, str]:
+    """The resource group of each tool that has one."""
+    return {tool.name: tool.resource_group for tool in registry.tools.values() if tool.resource_group}
+
+
 def check_sites(scenario: Scenario, traces: Sequence[TraceFile], registry: Registry) -> list[str]:
-    """Sites that name an unknown tool or group, traces that do not exist, and scenarios that can strike nothing."""
+    """Sites that name an unknown tool or group, faults on a group that hide others on its tools, and traces named
+    outright in which nothing can be struck."""
     complaints = []
-    groups = {tool.resource_group for tool in registry.tools.values() if tool.resource_group}
+    group_of = groups_of(registry)
+    groups = set(group_of.values())
     known = set(registry.tools) | {tool for t in traces for tool in t.tool_calls}
     for fault, place in zip(scenario.faults, scenario.places, strict=True):
         if fault.at.tool and fault.at.tool not in known:
@@ -278,9 +293,13 @@ def check_sites(scenario: Scenario, traces: Sequence[TraceFile], registry: Regis
                 f"{place}: `{fault.kind}` strikes at group `{fault.at.group}`, which no tool of "
                 f"tools.yaml is in{did_you_mean(fault.at.group, groups)}"
             )
+    for (first, _), (second, place) in combinations(zip(scenario.faults, scenario.places, strict=True), 2):
+        complaints += [f"{place}: {reason}" for reason in shadows((first, second), group_of)]
     for pattern in scenario.traces:
         matching = [t for t in traces if fnmatch.fnmatchcase(t.name, pattern)]
         exact = not any(sign in pattern for sign in "*?[")
+        # Of a combination each list is only a part; what fits none of the traces is said where it is planned.
+        exact = exact and not scenario.other_traces
         if exact and matching and (reasons := misfits(scenario, matching[0])):
             complaints.append(f"{scenario.path}:1: scenario {scenario.number} can strike nothing there: {reasons[0]}")
     return complaints
@@ -304,29 +323,6 @@ def describe_trace(path: Path, trace: Trace, registry: Registry) -> TraceFile:
         if tool is not None and tool.compensation is not None and tool.compensation.tool:
             compensable[tool.compensation.tool] += 1
     return TraceFile(path=path, trace=trace, calls=tuple(calls), compensable=compensable)
-
-
-def logical_calls(trace: Trace, registry: Registry) -> list[LogicalCall]:
-    """The actions of the recorded task, in the order in which they were first tried.
-
-    A call after a failed one of the same meaning is another try of it, and so is one with other arguments (the same
-    trip, paid by another card). The very same call after it has succeeded is an action of its own: two equal gifts.
-    """
-    calls: list[LogicalCall] = []
-    by_meaning: dict[tuple[str, str], list[LogicalCall]] = defaultdict(list)
-    done: Counter[tuple[str, str]] = Counter()
-    for exchange in trace.tool_exchanges:
-        tool = registry.tools.get(exchange.tool)
-        exact = tool.args_digest(exchange.arguments) if tool else args_digest(exchange.arguments)
-        meaning = (tool.intent_digest(exchange.arguments) if tool else None) or exact
-        equal = by_meaning[exchange.tool, meaning]
-        repeated = equal and done[exchange.tool, exact] >= len(equal) and equal[-1].tries[-1].ok
-        if not equal or repeated:
-            equal.append(LogicalCall(exchange.tool, (tool and tool.resource_group) or "", meaning))
-            calls.append(equal[-1])
-        equal[-1].tries.append(exchange)
-        done[exchange.tool, exact] += exchange.ok
-    return calls
 
 
 def _world_of_one(scenario: Scenario, source: TraceFile) -> WorldPlan:

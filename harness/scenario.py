@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ class Scenario:
     why: str = ""
     sets: tuple[str, ...] = ()
     traces: tuple[str, ...] = ("*",)
+    other_traces: tuple[tuple[str, ...], ...] = ()
+    """The lists of the further scenarios of a combination: a trace has to be in each."""
     faults: tuple[Fault, ...] = ()
     fault_data: tuple[dict[str, Any], ...] = ()
     """The same faults as the file says them, with an id each: what the proxy process is sent."""
@@ -75,8 +78,8 @@ class Scenario:
         return tuple(dict.fromkeys(fault.kind for fault in self.faults))
 
     def names_trace(self, name: str) -> bool:
-        """Whether a trace is among those that the file asks for."""
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.traces)
+        """Whether a trace is among those that the file asks for (each of the files, in a combination)."""
+        return all(any(fnmatch.fnmatchcase(name, p) for p in listed) for listed in (self.traces, *self.other_traces))
 
 
 def load_scenarios(paths: list[Path]) -> list[Scenario]:
@@ -162,13 +165,22 @@ def load_scenario(path: Path, text: str | None = None) -> Scenario:
     )
 
 
-def joined(scenarios: list[Scenario]) -> Scenario:
-    """Several scenarios as one run, named by their numbers. Raises `InputError` where faults shadow each other."""
+def joined(scenarios: Sequence[Scenario], groups: Mapping[str, str] | None = None) -> Scenario:
+    """Several scenarios as one run, named by their numbers; its trace is one that each of them names.
+
+    `groups` maps tools to their resource groups. Raises `InputError` where faults shadow each other, and where two
+    scenarios state worlds of their own.
+    """
     if len(scenarios) == 1:
         return scenarios[0]
     number = "+".join(scenario.number for scenario in scenarios)
     faults = tuple(fault for scenario in scenarios for fault in scenario.faults)
-    if clashes := shadows(list(faults)):
+    worlds = [scenario for scenario in scenarios if scenario.world]
+    clashes = shadows(list(faults), groups)
+    if len({scenario.world for scenario in worlds}) > 1:
+        named = " and ".join(scenario.number for scenario in worlds)
+        clashes.append(f"{named} each state a world of their own; only one of them can be played")
+    if clashes:
         raise InputError([f"--scenario {number}: {clash}" for clash in clashes])
     limits: dict[str, Any] = {}
     for scenario in scenarios:
@@ -180,7 +192,8 @@ def joined(scenarios: list[Scenario]) -> Scenario:
         title=" and ".join(scenario.title for scenario in scenarios),
         why=" ".join(scenario.why for scenario in scenarios),
         sets=(),
-        traces=("*",),
+        traces=scenarios[0].traces,
+        other_traces=tuple(traces for s in scenarios[1:] for traces in (s.traces, *s.other_traces)),
         faults=faults,
         fault_data=tuple(
             {**data, "id": f"f{index}"}
@@ -189,8 +202,32 @@ def joined(scenarios: list[Scenario]) -> Scenario:
         places=tuple(place for scenario in scenarios for place in scenario.places),
         model=max(policies, key=POLICIES.index),
         limits=limits,
+        mechanisms=_joined_bounds(scenarios),
+        invariants={
+            name: word
+            for name, word in scenarios[0].invariants.items()
+            if all(other.invariants.get(name) == word for other in scenarios)
+        },
+        world=worlds[0].world if worlds else (),
         path=", ".join(scenario.path for scenario in scenarios),
     )
+
+
+def _joined_bounds(scenarios: Sequence[Scenario]) -> dict[str, Bound]:
+    """What is expected of a combination: the weakest of what its scenarios expect.
+
+    A floor that only some of them state was measured without the others' faults, so it warns and decides nothing.
+    """
+    bounds: dict[str, Bound] = {}
+    for name in dict.fromkeys(name for scenario in scenarios for name in scenario.mechanisms):
+        stated = [scenario.mechanisms[name] for scenario in scenarios if name in scenario.mechanisms]
+        tops = [bound.most for bound in stated if bound.most is not None]
+        bounds[name] = Bound(
+            least=min(bound.least for bound in stated),
+            most=max(tops) if len(tops) == len(stated) else None,
+            rare=len(stated) < len(scenarios) or any(bound.rare for bound in stated),
+        )
+    return bounds
 
 
 def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[str, Any]], list[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InputError
-from harness.scenario import Bound, joined, load_scenario, load_scenarios
+from harness.scenario import Bound, Scenario, joined, load_scenario, load_scenarios
 
 GOOD = """\
 number: 204
@@ -113,3 +113,40 @@ def test_joined() -> None:
     assert [data["id"] for data in both.fault_data] == ["f1", "f2"]
     assert both.model == "repair"
     assert both.kinds == ("latency", "executed-but-failed")
+
+
+def test_joined_expectations() -> None:
+    """A floor that all state holds for the combination at its weakest; one that only some state merely warns."""
+
+    def stating(number: int, expect: str) -> Scenario:
+        text = f"number: {number}\nversion: 1\ntitle: T\nfaults: []\nexpect: {{{expect}}}\n"
+        return load_scenario(Path(f"{number}-t.yaml"), text)
+
+    both = joined(
+        [
+            stating(151, "mechanisms: {retry: 1.0, dedup: {min: 0.5, max: 0.9}}, invariants: {budgets: violated}"),
+            stating(152, "mechanisms: {retry: 0.5, resume: 1.0}, invariants: {budgets: violated}"),
+        ]
+    )
+    assert both.mechanisms == {
+        "retry": Bound(least=0.5),
+        "dedup": Bound(least=0.5, most=0.9, rare=True),
+        "resume": Bound(least=1.0, rare=True),
+    }
+    assert both.invariants == {"budgets": "violated"}
+    assert joined([stating(151, "invariants: {budgets: violated}"), stating(152, "")]).invariants == {}
+
+
+def test_joined_worlds() -> None:
+    """A combination plays the world that one of its scenarios states; two worlds cannot be played at once."""
+
+    def world(number: int, trace: str) -> Scenario:
+        text = (
+            f"number: {number}\nversion: 1\ntitle: T\nfaults: []\nworld: {{runs: [{{trace: {trace}, count: 2}}]}}\n"
+        )
+        return load_scenario(Path(f"{number}-t.yaml"), text)
+
+    plain = load_scenario(Path("204-executed.yaml"), GOOD)
+    assert joined([plain, world(151, "fan-out")]).world == world(151, "fan-out").world
+    with pytest.raises(InputError, match="151 and 152 each state a world of their own"):
+        joined([world(151, "fan-out"), world(152, "order-small")])
