@@ -50,8 +50,9 @@ def load_agent(path: Path) -> AgentSpec:
     fields = document.root("an agent file")
     name = fields.text("name", path.stem)
     command = fields.texts("command")
-    if not command:
-        fields.refuse((), "an agent file needs `command`, a list: [python, my_agent.py]")
+    if not command or isinstance(fields.data.get("command"), str):
+        # One text would need a shell's rules to be taken apart; a list says what is meant.
+        fields.refuse("command", "an agent file needs `command` as a list of words: [python3, my_agent.py]")
     environment = fields.mapping("env")
     env = {key: str(environment.anything(key)) for key in environment.keys()}  # noqa: SIM118
     mode = fields.anything("mode")

@@ -52,9 +52,9 @@ class Document:
         return Fields(self, (), self.data, what)
 
     def raise_faults(self) -> None:
-        """Raise `InputError` with everything noted, if anything was."""
+        """Raise `InputError` with everything noted, if anything was, from the top of the file to its end."""
         if self.faults:
-            raise InputError(self.faults)
+            raise InputError(sorted(self.faults, key=lambda fault: int(fault.removeprefix(self.name).split(":")[1])))
 
     def _load(self, text: str | None) -> Any:
         try:

@@ -69,14 +69,14 @@ def fault_from(
     Raises `FaultError` with every mistake, and with what was probably meant.
     """
     found = BY_NAME.get(kind)
-    if found is None:
-        raise FaultError([f"unknown kind `{kind}`{did_you_mean(kind, BY_NAME)}"])
     mistakes: list[str] = []
     site: Site | None = None
     try:
         site = site_from(at)
     except SiteError as error:
         mistakes += error.messages
+    if found is None:
+        raise FaultError([f"unknown kind `{kind}`{did_you_mean(kind, BY_NAME)}", *mistakes])
     if site is not None and site.channel not in found.channels:
         place = "calls of the model" if site.model else "calls of tools"
         mistakes.append(f"`{kind}` cannot strike {place}; `at` names {site}")

@@ -6,11 +6,14 @@ or of the model, all counted from 1. A `Site` is what a scenario names: the same
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Channel = Literal["model", "tool"]
+
+_FIELDS = ("tool", "group", "model", "call", "attempt")
 
 
 class SiteError(ValueError):
@@ -86,8 +89,10 @@ def site_from(at: Any) -> Site:
         raise SiteError([f"`at` has to name a site such as {{tool: charge, call: 1}}, not {at!r}"])
     faults: list[str] = []
     for key in at:
-        if key not in ("tool", "group", "model", "call", "attempt"):
-            faults.append(f"`at` has no `{key}`; it knows tool, group, model, call and attempt")
+        if key not in _FIELDS:
+            near = difflib.get_close_matches(str(key), _FIELDS, n=1)
+            meant = f", did you mean `{near[0]}`?" if near else ""
+            faults.append(f"`at` has no `{key}`{meant}; it knows {', '.join(_FIELDS)}")
     named = [key for key in ("tool", "group", "model") if at.get(key) not in (None, False)]
     if len(named) != 1:
         faults.append(

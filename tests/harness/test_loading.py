@@ -61,8 +61,9 @@ def test_all_faults_of_a_file_at_once() -> None:
     fields.done()
     with pytest.raises(InputError) as refused:
         read.raise_faults()
-    assert list(refused.value.faults) == [
+    assert list(refused.value.faults) == [  # from the top of the file to its end
         "some.yaml:1: `name` has to be text, not a number; put it in quotes",
+        "some.yaml:1: a thing needs `needed`",
         "some.yaml:2: `count` has to be a whole number of at least 0, not -1",
         "some.yaml:3: `mode` cannot be 'fats'; it is `fast` or `slow`; did you mean `fast`?",
         "some.yaml:1: a thing needs `needed`",

@@ -41,7 +41,7 @@ def scenario(folder: Path, text: str, name: str = "150-t.yaml") -> Path:
         (("kind: hang", "kind: hnag"), 5, "did you mean `hang`?"),
         (("{tool: charge}", "{tool: chrage}"), 5, "did you mean `charge`?"),
         (("{tool: charge}", "{tool: charge, call: 7}"), 1, "calls that `hang` at charge#7/1 could strike"),
-        (("{tool: charge}", "{tol: charge}"), 5, "knows tool, group, model, call and attempt"),
+        (("{tool: charge}", "{tol: charge}"), 5, "did you mean `tool`?"),
     ],
     ids=["broken", "duplicate-key", "unknown-kind", "misspelt-tool", "impossible-site", "misspelt-site"],
 )
