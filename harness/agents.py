@@ -24,6 +24,8 @@ class AgentSpec:
     """Where it is started; `None`: the folder in which stormproof was called."""
     reference: str = ""
     """How the user named it, for the command that repeats a run."""
+    ours: bool = False
+    """Whether it is of our own catalogue: the bundled scenarios say what its mechanisms have to do."""
 
 
 def find_agent(name: str) -> AgentSpec:
@@ -36,6 +38,7 @@ def find_agent(name: str) -> AgentSpec:
             command=tuple(own_command("_agent", name)),
             env={"PYTHONDONTWRITEBYTECODE": ""},
             reference=name,
+            ours=True,
         )
     path = Path(name)
     if path.suffix in {".yaml", ".yml"} or path.exists():

@@ -63,6 +63,8 @@ class AgentWords:
     records: list[Record] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     status: str | None = None
+    last_error: str = ""
+    """The last line on its standard error."""
 
 
 def read_agent_words(folder: Path, run_id: str, last_exit: Record | None) -> AgentWords:
@@ -89,6 +91,7 @@ def read_agent_words(folder: Path, run_id: str, last_exit: Record | None) -> Age
             ended = [msgspec.convert(fields, Record)]
             words.records += ended
     words.status = ended[-1].status if ended else None
+    words.last_error = _tail(folder / "stderr.txt").rpartition(b"\n")[2].decode("utf-8", "replace")[:200]
     return words
 
 
@@ -108,17 +111,20 @@ def _lines(path: Path) -> list[bytes]:
         return []
 
 
-def _outcome(path: Path) -> dict[str, Any] | None:
-    """The last line of standard output, if it is an outcome object."""
+def _tail(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - TAIL_BYTES))
-            tail = file.read().strip()
+            return file.read().strip()
     except FileNotFoundError:
-        return None
+        return b""
+
+
+def _outcome(path: Path) -> dict[str, Any] | None:
+    """The last line of standard output, if it is an outcome object."""
     try:
-        value = _decoder.decode(tail.rpartition(b"\n")[2])
+        value = _decoder.decode(_tail(path).rpartition(b"\n")[2])
         if value.get("status") not in STATUSES:
             return None
         fields = {key: value.get(key) for key in ("status", "error", "completed", "recoverable", "degraded")}

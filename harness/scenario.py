@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.loading import Document, Fields, did_you_mean
+from harness.settings import APPLICATION
 from injectors.catalogue import FaultError, fault_from
 from injectors.core import Fault
 from injectors.plan import shadows
@@ -20,6 +21,8 @@ from traces.history import Limits
 
 POLICIES = ("continue", "repair", "give_up")
 """How the replayed model reacts off the recording."""
+
+BUNDLED = APPLICATION / "scenarios"
 
 LIMIT_FIELDS = Limits.__struct_fields__
 
@@ -66,6 +69,8 @@ class Scenario:
     invariants: dict[str, str] = field(default_factory=dict)
     world: tuple[WorldRun, ...] = ()
     path: str = ""
+    bundled: bool = False
+    """Whether it is one of ours: its floors describe the reference agent, and only warn of anybody else's."""
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -162,6 +167,7 @@ def load_scenario(path: Path, text: str | None = None) -> Scenario:
         invariants=expected,
         world=world,
         path=document.name,
+        bundled=path.resolve().parent == BUNDLED,
     )
 
 
@@ -210,6 +216,7 @@ def joined(scenarios: Sequence[Scenario], groups: Mapping[str, str] | None = Non
         },
         world=worlds[0].world if worlds else (),
         path=", ".join(scenario.path for scenario in scenarios),
+        bundled=all(scenario.bundled for scenario in scenarios),
     )
 
 

@@ -66,6 +66,5 @@ def test_all_faults_of_a_file_at_once() -> None:
         "some.yaml:1: a thing needs `needed`",
         "some.yaml:2: `count` has to be a whole number of at least 0, not -1",
         "some.yaml:3: `mode` cannot be 'fats'; it is `fast` or `slow`; did you mean `fast`?",
-        "some.yaml:1: a thing needs `needed`",
         "some.yaml:4: a thing has no field `nmae`; did you mean `name`?",
     ]

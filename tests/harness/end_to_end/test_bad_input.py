@@ -166,9 +166,50 @@ def test_an_agent_that_crashes(tmp_path: Path) -> None:
     done = stormproof("run", "--agent", spec, "--scenario", 100, "--trace", "order-small", "--out", "r", cwd=tmp_path)
     assert done.code == 1
     assert "no-escaped-exception" in done.out
+    assert 'its last words: "RuntimeError: boom"' in " ".join(done.out.split())
     (result,) = results(tmp_path / "r").values()
     assert "orphan-process" in {finding["code"] for finding in result["findings"]}
     assert not alive(str(tmp_path))
+
+
+def test_floors_of_bundled_scenarios_are_for_our_agents(tmp_path: Path) -> None:
+    """A floor that describes the reference agent only warns of somebody else's; in a scenario of one's own it gates."""
+    spec = agent(
+        tmp_path,
+        """
+        import json, os, urllib.request
+        task = json.load(open(os.environ["STORMPROOF_TASK"]))
+        def post(url, body, **headers):
+            headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"} | headers
+            return json.load(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)))
+        said = [{"role": "user", "content": task["request"]}]
+        while True:
+            body = {"model": task["model"], "max_tokens": 1000, "messages": said, "tools": task["tools"]}
+            turn = post(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", body)["content"]
+            said.append({"role": "assistant", "content": turn})
+            results = []
+            for use in (block for block in turn if block["type"] == "tool_use"):
+                url = os.environ["STORMPROOF_TOOLS_URL"] + "/" + use["name"]
+                key = {"Idempotency-Key": json.dumps([os.environ["STORMPROOF_INTENT_ID"], use["name"], use["input"]])}
+                try:
+                    answer = post(url, use["input"], **key)
+                except OSError:
+                    answer = post(url, use["input"], **key)
+                results.append({"type": "tool_result", "tool_use_id": use["id"], "content": json.dumps(answer)})
+            if not results:
+                break
+            said.append({"role": "user", "content": results})
+        """,
+    )
+    shipped = APPLICATION / "scenarios" / "104-charge-reply-lost.yaml"
+    words = ["run", "--agent", spec, "--scenario", 104, "--trace", "order-small", "--out", "r", "--json"]
+    done = stormproof(*words, cwd=tmp_path)
+    assert (done.code, done.json["violations"]) == (0, []), done.json["undecided"]
+    assert any("outcome_query" in warning["why"] for warning in done.json["warnings"])
+    own = tmp_path / "scenarios"
+    own.mkdir()
+    shutil.copy(shipped, own)
+    assert stormproof(*words, "--scenarios", own, cwd=tmp_path).code == 4
 
 
 def limited() -> None:
