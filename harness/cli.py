@@ -124,9 +124,9 @@ def run(
 
     request = command.RunRequest(
         selection=Selection(
-            sets=tuple(sets or ()),
-            numbers=tuple(scenario or ()),
-            traces=tuple(trace or ()),
+            sets=_words(sets),
+            numbers=_words(scenario),
+            traces=_words(trace),
             sample=sample,
             combine=combine,
             seed=seed,
