@@ -22,7 +22,7 @@ def faults_page() -> str:
     lines = [
         "# Faults",
         "",
-        "Written from the code by `make docs`. `stormproof scenarios kinds` prints the same; the files are in",
+        "Written from the code by `make docs`. `stormproof scenarios kinds` prints them in short; the files are in",
         "`injectors/<layer>/`, one for each kind.",
     ]
     for layer, title in LAYERS.items():
