@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import FileIO
+from itertools import takewhile
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from harness.errors import HarnessError, InputError
+from harness.session import Session, read_session, require_same, write_session
 from invariants.judge import Judge
 from invariants.verdict import Verdict
-from reports.render import WRITTEN
-from reports.results import RunResult, read_results
+from reports.render import WRITTEN, write_whole
+from reports.results import HISTORY, VERDICTS, ResultsError, RunResult, read_results
 from traces.history import Record
-
-HISTORY, VERDICTS = "history.jsonl", "verdicts.jsonl"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,34 +38,44 @@ class Block:
 class ResultWriter:
     """Appends worlds and results. A killed harness loses at most the worlds that had not ended."""
 
-    def __init__(self, folder: Path, *, resume: bool) -> None:
+    def __init__(
+        self, folder: Path, *, resume: bool, session: Session, worlds: Iterable[Collection[str]] = ()
+    ) -> None:
+        """Open the folder. `worlds`: the ids of the runs of each world that is planned.
+
+        Raises `InputError` where there is nothing to go on from: results of another session, or damaged ones.
+        """
         self.folder = folder
         self.done: list[RunResult] = []
+        """Results of an earlier session that count for this one."""
+        self.written: list[RunResult] = []
+        self._failed: str | None = None
         folder.mkdir(parents=True, exist_ok=True)
-        history, verdicts = folder / HISTORY, folder / VERDICTS
-        if resume and verdicts.exists():
-            self.done = list(read_results(folder).runs)
-            _keep_complete_lines(verdicts)
+        if resume and (folder / VERDICTS).exists():
+            self.done = _finished_results(folder, worlds)
+        if self.done:
+            earlier = read_session(folder)
+            require_same(folder, earlier, session)
+            session = session.joined(earlier)
+            # Each world ends with one more line than its runs name: `world_finished`.
+            self._lines = max((result.lines[1] + 1 for result in self.done if result.lines), default=0)
+            write_whole(folder / VERDICTS, _as_lines(self.done))
+            _truncate(folder / HISTORY, self._lines)
         else:
             # What an earlier session left must not be taken for this one's, should this one be killed.
+            self._lines = 0
             for name in (HISTORY, VERDICTS, *WRITTEN):
                 (folder / name).unlink(missing_ok=True)
-        self._lines = max((result.lines[1] for result in self.done if result.lines), default=0) + (
-            1 if self.done else 0
-        )
-        if self.done:
-            # Each world ends with one more line than its runs name: `world_finished`.
-            self._lines = _truncate(history, self._lines)
-        self._history: IO[bytes] = history.open("ab")
-        self._verdicts: IO[bytes] = verdicts.open("ab")
+        write_session(folder, session)
+        # Unbuffered: what fails to reach the disk is not tried again behind our back.
+        self._history: FileIO = (folder / HISTORY).open("ab", buffering=0)
+        self._verdicts: FileIO = (folder / VERDICTS).open("ab", buffering=0)
 
     def write_world(self, world: str, records: Sequence[Record]) -> Block:
         """Append the records of one world, closed by `world_finished`, and judge them from what is on disk."""
         end = max((record.t for record in records), default=time.time())
         closing = Record(type="world_finished", t=end, run_id="", source="harness", world=world)
-        encoder = msgspec.json.Encoder()
-        offset = self._history.tell()
-        self._append(self._history, b"".join(encoder.encode(record) + b"\n" for record in (*records, closing)))
+        offset = self._append(self._history, _as_lines((*records, closing)))
         block = self._read_back(offset)
         self._lines = block.last + 1
         judge = Judge()
@@ -77,26 +87,33 @@ class ResultWriter:
         block.error = f"the history could not be judged: {complaints[0]}" if complaints else None
         return block
 
-    def write_result(self, result: RunResult) -> None:
-        """Append one judged run."""
-        self._append(self._verdicts, msgspec.json.encode(result) + b"\n")
+    def write_results(self, results: Sequence[RunResult]) -> None:
+        """Append the judged runs of one world, all of them or none."""
+        self._append(self._verdicts, _as_lines(results))
+        self.written += results
 
-    def _append(self, file: IO[bytes], data: bytes) -> None:
+    def _append(self, file: FileIO, data: bytes) -> int:
+        """Append, and return the offset of what was appended. After a failure nothing is written any more."""
+        offset = os.fstat(file.fileno()).st_size
         try:
-            file.write(data)
-            file.flush()
+            view = memoryview(data)
+            while view and self._failed is None:
+                view = view[file.write(view) :]
         except OSError as error:
+            self._failed = error.strerror or str(error)
+            with suppress(OSError):
+                file.truncate(offset)
+        if self._failed is not None:
             raise HarnessError(
-                f"{self.folder} cannot be written: {error.strerror}; every run that had ended is kept, and "
+                f"{self.folder} cannot be written: {self._failed}; every run that had ended is kept, and "
                 "--resume goes on from there"
-            ) from None
+            )
+        return offset
 
     def close(self) -> None:
         """Close the files."""
         for file in (self._history, self._verdicts):
-            # What could not be written when it was due will not be written now.
-            with suppress(OSError):
-                file.close()
+            file.close()
 
     def _read_back(self, offset: int) -> Block:
         decoder = msgspec.json.Decoder(Record)
@@ -108,7 +125,21 @@ class ResultWriter:
         return Block(first=first, last=first + len(lines) - 2, records=records)
 
 
-def _truncate(path: Path, lines: int) -> int:
+def _finished_results(folder: Path, worlds: Iterable[Collection[str]]) -> list[RunResult]:
+    """The results up to the first world of which some are missing: its block is in the history as a whole.
+
+    A writer that was killed in the middle of a world leaves such a one, and nothing behind it.
+    """
+    try:
+        results = read_results(folder).runs
+    except ResultsError as error:
+        raise InputError(f"{error}; start again without --resume") from None
+    ended = {result.run_id for result in results}
+    partial = {run for world in worlds if not ended.issuperset(world) for run in world}
+    return list(takewhile(lambda result: result.run_id not in partial, results))
+
+
+def _truncate(path: Path, lines: int) -> None:
     """Cut the history back to its first `lines` lines: what follows belongs to worlds without a verdict."""
     if not path.exists():
         raise InputError(f"{path}:1: is missing, but there are verdicts beside it; start again without --resume")
@@ -118,11 +149,8 @@ def _truncate(path: Path, lines: int) -> int:
                 raise InputError(f"{path}:{count + 1}: ends early; start again without --resume")
         file.truncate()
         os.fsync(file.fileno())
-    return lines
 
 
-def _keep_complete_lines(path: Path) -> None:
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        path.write_bytes(whole)
+def _as_lines(items: Iterable[Record] | Iterable[RunResult]) -> bytes:
+    encoder = msgspec.json.Encoder()
+    return b"".join(encoder.encode(item) + b"\n" for item in items)

@@ -30,6 +30,8 @@ class Tally:
     not_played: list[WorldPlan] = field(default_factory=list)
     stopped: str | None = None
     """Why it ended early, if it did."""
+    error: str | None = None
+    """What the harness failed at outside of any run, if it did."""
 
 
 def default_parallel() -> int:
@@ -111,8 +113,7 @@ def _judged(played: list[Played], world: WorldPlan, options: RunOptions, writer:
         records.sort(key=lambda record: record.t)
     block = writer.write_world(world.name, records)
     results = [_result(run, block, options) for run in played]
-    for result in results:
-        writer.write_result(result)
+    writer.write_results(results)
     return results
 
 

@@ -80,7 +80,7 @@ def _show(summary: Summary, console: Console, *, quiet: bool) -> None:
     for title, items, tone in (
         (
             "Harness errors",
-            [f"{scenario_label(e.scenario)} · {e.trace}: {e.message}" for e in summary.errors],
+            [error.sentence() for error in summary.errors],
             "magenta",
         ),
         ("Undecided", doubt_sentences(summary.undecided), "yellow"),

@@ -81,7 +81,7 @@ def report_html(
         without=[name for name in summary.activations if name not in rated],
         doubts=doubt_sentences(summary.undecided),
         warnings=doubt_sentences(summary.warnings),
-        errors=[f"{scenario_label(e.scenario)} · {e.trace}: {e.message}" for e in summary.errors],
+        errors=[error.sentence() for error in summary.errors],
         findings=_findings(summary),
         runs=rows,
         filters=[

@@ -29,6 +29,14 @@ def junit_xml(results: Results, summary: Summary) -> bytes:
         for run in runs:
             suite.append(_case(run, name, distinct=run.trace in repeated))  # type: ignore[no-untyped-call]
         document.add_testsuite(suite)
+    failed = [error for error in summary.errors if error.run_id is None]
+    if failed:
+        suite = TestSuite("harness")  # type: ignore[no-untyped-call]
+        for error in failed:
+            case = TestCase("session", "harness", 0.0)
+            case.result = [Error(plain(error.message), "harness-error")]
+            suite.append(case)  # type: ignore[no-untyped-call]
+        document.add_testsuite(suite)
     general = [doubt for doubt in summary.undecided if doubt.run_id is None]
     if general:
         suite = TestSuite("undecided")  # type: ignore[no-untyped-call]

@@ -53,7 +53,7 @@ def summary_markdown(summary: Summary) -> str:
     for title, items in (
         (
             "Harness errors",
-            [escaped(f"{scenario_label(e.scenario)} · {e.trace}: {e.message}") for e in summary.errors],
+            [escaped(error.sentence()) for error in summary.errors],
         ),
         ("Undecided", [escaped(text) for text in doubt_sentences(summary.undecided)]),
         ("Warnings", [escaped(text) for text in doubt_sentences(summary.warnings)]),

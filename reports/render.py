@@ -27,20 +27,22 @@ def render_all(
     agent: str | None = None,
     wall_s: float | None = None,
     undecided: str | None = None,
+    error: str | None = None,
 ) -> Summary:
     """Writes all derived files of a result directory and returns its summary.
 
     What no run knows is handed in by the session and kept in `summary.json`, from where rendering again takes it:
-    the seed, the agent's name, and why the whole session is `undecided`.
+    the seed, the agent's name, why the whole session is `undecided`, and the `error` of the harness that ended it.
     Raises `ResultsError` where the directory cannot be read, `OSError` where it cannot be written.
     """
     directory = Path(directory)
     results = read_results(directory)
     before = _before(directory)
-    if before is not None and seed is None and agent is None and wall_s is None and undecided is None:
+    if before is not None and all(told is None for told in (seed, agent, wall_s, undecided, error)):
         seed, agent, wall_s = before.seed, before.agent, before.wall_s
         undecided = _session_reason(before)
-    summary = summarise(results, seed=seed, agent=agent, wall_s=wall_s, undecided_because=undecided)
+        error = next((error.message for error in before.errors if error.run_id is None), None)
+    summary = summarise(results, seed=seed, agent=agent, wall_s=wall_s, undecided_because=undecided, error=error)
     for name, data in rendered(results, summary).items():
         write_whole(directory / name, data)
     return summary

@@ -1,17 +1,15 @@
 """What a result directory holds: one `RunResult` per judged run, beside the history.
 
 `verdicts.jsonl` is written by the harness as runs end; everything else in the directory is rendered from it
-and from `history.jsonl` by pure functions. A writer may be killed at any moment, so a reader sets an
-unterminated last line aside, and the next writer cuts it off before it goes on.
+and from `history.jsonl` by pure functions. A writer may be killed at any moment: what `read_results`
+takes for finished is finished, and a writer that goes on writes it again before it adds to it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -151,7 +149,6 @@ class Results:
 
 
 _decoder = msgspec.json.Decoder(RunResult)
-_encoder = msgspec.json.Encoder()
 
 
 def scenario_key(number: int | str) -> tuple[int, ...]:
@@ -171,22 +168,27 @@ def read_results(directory: Path) -> Results:
         raise ResultsError(f"{path}: no such file; name the --out directory of a run") from None
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read ({error.strerror})") from None
-    lines = data.split(b"\n")
-    tail = lines.pop()
+    lines, torn = _finished(data)
     runs: dict[str, RunResult] = {}
     for result in _decoded(path, lines):
         runs.pop(result.run_id, None)
         runs[result.run_id] = result
-    torn = False
-    if tail.strip():
-        try:
-            whole = _decoder.decode(tail)
-        except msgspec.MsgspecError:
-            torn = True
-        else:
-            runs.pop(whole.run_id, None)
-            runs[whole.run_id] = whole
     return Results(Path(directory), tuple(runs.values()), torn)
+
+
+def _finished(data: bytes) -> tuple[list[bytes], bool]:
+    """The lines of `verdicts.jsonl` that count, without their ends, and whether a torn last one was set aside.
+
+    A last line that only lacks its end is a result like any other.
+    """
+    *lines, tail = data.split(b"\n")
+    if not tail.strip():
+        return lines, False
+    try:
+        _decoder.decode(tail)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return lines, True
+    return [*lines, tail], False
 
 
 def _decoded(path: Path, lines: Iterable[bytes]) -> Iterable[RunResult]:
@@ -197,32 +199,3 @@ def _decoded(path: Path, lines: Iterable[bytes]) -> Iterable[RunResult]:
             yield _decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ResultsError(f"{path}:{number}: not a run result ({error})") from None
-
-
-def append_result(directory: Path, result: RunResult) -> None:
-    """Appends one result as one line in one write, after cutting off what a killed writer left behind."""
-    path = Path(directory) / VERDICTS
-    line = _encoder.encode(result) + b"\n"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
-    with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        end = file.seek(0, os.SEEK_END)
-        if end:
-            file.seek(end - 1)
-            if file.read(1) != b"\n":
-                line = _mend(file, end) + line
-        view = memoryview(line)
-        while view:
-            view = view[file.write(view) :]
-
-
-def _mend(file: Any, end: int) -> bytes:
-    """Drops a torn tail; a whole last line that only lacks its end gets it. Returns what to write first."""
-    file.seek(0)
-    data: bytes = file.read(end)
-    start = data.rfind(b"\n") + 1
-    try:
-        _decoder.decode(data[start:])
-    except msgspec.MsgspecError:
-        file.truncate(start)
-        return b""
-    return b"\n"

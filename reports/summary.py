@@ -67,13 +67,19 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunError(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in which the harness itself failed."""
+    """Where the harness itself failed: in a run, or, where no run is named, in the session as a whole."""
 
-    run_id: str
-    scenario: int | str
-    trace: str
+    run_id: str | None = None
+    scenario: int | str | None = None
+    trace: str = ""
     message: str
     replay: str = ""
+
+    def sentence(self) -> str:
+        """For people: where, if it was in a run, and what."""
+        if self.scenario is None:
+            return self.message
+        return f"{scenario_label(self.scenario)} · {self.trace}: {self.message}"
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,9 +116,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
             hit = len({violation.run_id for violation in self.violations})
             return f"{_count(len(self.violations), 'violation')} in {hit} of {_count(self.runs, 'run')}"
         if self.exit_code == HARNESS_ERROR:
-            return (
-                f"The harness failed in {self.harness_errors} of {_count(self.runs, 'run')}; no violation was found"
-            )
+            failed = sum(error.run_id is not None for error in self.errors)
+            where = f"in {failed} of" if failed == self.harness_errors else "after"
+            return f"The harness failed {where} {_count(self.runs, 'run')}; no violation was found"
         if self.exit_code == UNDECIDED:
             if not self.judged:
                 return "Undecided: no run at all was judged"
@@ -142,11 +148,13 @@ def summarise(
     agent: str | None = None,
     wall_s: float | None = None,
     undecided_because: str | None = None,
+    error: str | None = None,
 ) -> Summary:
     """What a result directory says as a whole; pure.
 
     `seed`, `agent` and `wall_s` override what the runs themselves say; `undecided_because` is a reason why the
-    whole session is undecided that no run can know, such as an early stop.
+    whole session is undecided that no run can know, such as an early stop, and `error` what the harness failed at
+    outside of any run.
     """
     runs = sorted(results.runs, key=lambda run: (scenario_key(run.number), run.trace, run.tenant, run.run_id))
     violations = [_violation(run, ruling) for run in runs for ruling in run.violations()]
@@ -157,6 +165,7 @@ def summarise(
         for run in runs
         if run.harness_error is not None
     ]
+    errors += [] if error is None else [RunError(message=error)]
     undecided, warnings = _doubts(runs)
     if undecided_because:
         undecided.append(Doubt(what="session", why=undecided_because))

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.agents import AgentSpec, find_agent
-from harness.errors import InputError
+from harness.errors import InputError, told
 from harness.inputs import ToolsFile, load_tools, load_traces, require_stand_ins
 from harness.options import RunOptions
 from harness.planning import Plan, Selection, TraceFile, check_sites, plan_runs, unmatched
 from harness.results import ResultWriter
 from harness.runner import Tally, default_parallel, run_all
 from harness.scenario import Scenario, load_scenarios
+from harness.session import session_of
 from harness.settings import APPLICATION, Settings, load_settings
 from reports.console import Progress
-from reports.render import render_all
-from reports.results import ResultsError, RunResult, read_results
-from reports.summary import Summary
+from reports.render import WRITTEN, render_all
+from reports.results import Results, ResultsError, RunResult, read_results
+from reports.summary import Summary, summarise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +87,18 @@ def prepare(request: RunRequest) -> Prepared:
 
 
 def execute(request: RunRequest) -> Summary:
-    """Run, judge, render. Raises `InputError` and `HarnessError`."""
+    """Run, judge, render; whatever goes wrong on the way is told beside what was proven until then.
+
+    Raises `InputError`, and `OSError` where the folder of the results cannot be set up.
+    """
     prepared = prepare(request)
-    writer = ResultWriter(prepared.out, resume=request.resume)
     plan = prepared.plan
+    writer = ResultWriter(
+        prepared.out,
+        resume=request.resume,
+        session=session_of(plan, agent=prepared.agent, tools=prepared.tools),
+        worlds=[{run.run_id for run in world.runs} for world in plan.worlds],
+    )
     done = {result.run_id for result in writer.done}
     plan.worlds = [world for world in plan.worlds if not all(run.run_id in done for run in world.runs)]
     _say(request, *_opening(prepared, request, already=len(done)))
@@ -108,19 +119,39 @@ def execute(request: RunRequest) -> Summary:
         writer.close()
     if tally.stopped:
         _say(request, f"stopped early: {tally.stopped}; go on with --resume")
+    if tally.error is not None:
+        sys.stderr.write(f"stormproof could not do its work: {tally.error}\n")
     undecided = None
     if tally.not_played:
-        undecided = f"{len(tally.not_played)} of {total} runs were not played: {tally.stopped or 'interrupted'}"
-    return render_all(
-        prepared.out,
-        seed=request.selection.seed if request.selection.by_chance else None,
-        agent=prepared.agent.name,
-        undecided=undecided,
+        missing = sum(len(world.runs) for world in tally.not_played)
+        undecided = f"{missing} of {total} runs were not played: {tally.stopped or 'interrupted'}"
+    seed = request.selection.seed if request.selection.by_chance else None
+    return _render(writer, seed=seed, agent=prepared.agent.name, undecided=undecided, error=tally.error)
+
+
+def _render(
+    writer: ResultWriter, *, seed: int | None, agent: str, undecided: str | None, error: str | None
+) -> Summary:
+    """Write the reports. Where that fails, what was proven is told all the same, and no half of a report stays."""
+    try:
+        return render_all(writer.folder, seed=seed, agent=agent, undecided=undecided, error=error)
+    except Exception as failure:  # noqa: BLE001 - told as an error of the session, beside what was proven
+        unwritten = f"the reports could not be written: {told(failure)}"
+    sys.stderr.write(f"stormproof could not do its work: {unwritten}\n")
+    for name in WRITTEN:
+        with suppress(OSError):
+            (writer.folder / name).unlink(missing_ok=True)
+    return summarise(
+        Results(writer.folder, (*writer.done, *writer.written)),
+        seed=seed,
+        agent=agent,
+        undecided_because=undecided,
+        error=unwritten if error is None else f"{error}; {unwritten}",
     )
 
 
 async def _until_signal(plan: Plan, options: RunOptions, writer: ResultWriter, progress: Progress) -> Tally:
-    """Play the plan; Ctrl-C or SIGTERM ends it early with everything finished kept."""
+    """Play the plan; Ctrl-C, SIGTERM or a failure of ours ends it early with everything finished kept."""
     tally_so_far = Tally()
 
     def announce(result: RunResult) -> None:
@@ -134,10 +165,13 @@ async def _until_signal(plan: Plan, options: RunOptions, writer: ResultWriter, p
     try:
         return await playing
     except asyncio.CancelledError:
-        finished = {result.run_id for result in tally_so_far.results}
-        tally_so_far.not_played = [w for w in plan.worlds if any(run.run_id not in finished for run in w.runs)]
         tally_so_far.stopped = "interrupted"
-        return tally_so_far
+    except Exception as error:  # noqa: BLE001 - told as an error of the session, beside what was proven
+        tally_so_far.stopped = "the harness failed"
+        tally_so_far.error = told(error)
+    finished = {result.run_id for result in tally_so_far.results}
+    tally_so_far.not_played = [w for w in plan.worlds if any(run.run_id not in finished for run in w.runs)]
+    return tally_so_far
 
 
 def _usable(
@@ -169,10 +203,26 @@ def _usable(
             foreign = foreign_tools and Path(scenario.path).resolve().parent == ours
             faults += [] if foreign else check_sites(scenario, traces, tools.registry)
             idle.append(scenario)
+    faults += [] if named else _idle_sets(selection.sets, usable=usable, idle=idle, traces=traces)
     if faults:
         raise InputError(faults)
     notes = [f"left out, for want of a place to strike in these traces: {', '.join(s.number for s in idle)}"]
     return usable, notes if idle else []
+
+
+def _idle_sets(
+    sets: Sequence[str], *, usable: Sequence[Scenario], idle: Sequence[Scenario], traces: Sequence[TraceFile]
+) -> list[str]:
+    """A complaint about each set in which there are scenarios, but none that could strike anything."""
+    complaints = []
+    for name in sets:
+        members = [scenario for scenario in idle if name in scenario.sets]
+        if members and not any(name in scenario.sets for scenario in usable):
+            complaints.append(
+                f"--set {name}: not one of its scenarios can strike in these traces; the first of "
+                f"{len(members)}: {unmatched(members[0], traces)}"
+            )
+    return complaints
 
 
 def _last_failed(out: Path) -> frozenset[str]:
@@ -235,13 +285,18 @@ def pairs(prepared: Prepared) -> list[dict[str, Any]]:
 
 
 def show(summary: Summary, *, json: bool, quiet: bool) -> int:
-    """Print the summary and return its exit code."""
-    if json:
-        sys.stdout.buffer.write(summary.to_json() + b"\n")
-    else:
-        from reports.console import show_summary
+    """Print the summary and return its exit code, also where nobody reads to the end (`| head`)."""
+    try:
+        if json:
+            sys.stdout.buffer.write(summary.to_json() + b"\n")
+        else:
+            from reports.console import show_summary
 
-        show_summary(summary, quiet=quiet)
+            show_summary(summary, quiet=quiet)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered would be tried once more at the end, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return summary.exit_code
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from reports.mechanisms.attempts import Line
 from reports.mechanisms.catalogue import detect
-from reports.results import HISTORY, Activation, Bound, FaultUse, Finding, Ruling, RunResult, append_result
+from reports.results import HISTORY, VERDICTS, Activation, Bound, FaultUse, Finding, Ruling, RunResult
 from traces.history import Record
 from traces.registry import Registry
 from traces.registry_reading import registry_from
@@ -210,10 +210,8 @@ def acts(opportunities: int, activations: int, tool: str = "charge") -> Activati
 def directory(path: Path, *runs: RunResult, history: Iterable[Record] = ()) -> Path:
     """Writes a result directory as the harness would."""
     path.mkdir(parents=True, exist_ok=True)
-    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in history)
-    (path / HISTORY).write_bytes(lines)
-    for run in runs:
-        append_result(path, run)
+    for name, items in ((HISTORY, history), (VERDICTS, runs)):
+        (path / name).write_bytes(b"".join(msgspec.json.encode(item) + b"\n" for item in items))
     return path
 
 

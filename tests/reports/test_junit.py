@@ -70,6 +70,14 @@ def test_an_early_stop_is_an_error_of_its_own() -> None:
     assert (counts(root), code) == ((2, 0, 1), 4)
 
 
+@pytest.mark.parametrize(("verdicts", "expected"), [([], (2, 0, 1)), ([violated()], (2, 1, 1))])
+def test_an_error_of_the_session_is_an_error_of_its_own(verdicts: list[Ruling], expected: tuple[int, ...]) -> None:
+    """What ended the session stands beside the runs, and takes no failure away."""
+    root, code = tree(result(verdicts=[*verdicts, *held("single-effect")]), error="the proxy fell")
+    assert (counts(root), code) == (expected, 1 if verdicts else 3)
+    assert [found.get("message") for found in root.iter("error")] == ["the proxy fell"]
+
+
 def test_a_case_says_what_happened() -> None:
     """Class and name, sentence, lines and command in the failure; properties for what passes."""
     run, _ = double_charge()

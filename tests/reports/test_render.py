@@ -26,20 +26,24 @@ def runs_with(code: int) -> list[RunResult]:
     return runs[code]
 
 
-@pytest.mark.parametrize("code", [0, 1, 3, 4])
-def test_no_output_disagrees_with_the_exit_code(tmp_path: Path, code: int) -> None:
-    """JSON, JUnit, HTML and Markdown come to the same conclusion."""
-    summary = render_all(directory(tmp_path, *runs_with(code)))
+@pytest.mark.parametrize(
+    ("runs", "error", "code"),
+    [*((code, None, code) for code in (0, 1, 3, 4)), (0, "r is full", 3), (1, "r is full", 1)],
+)
+def test_no_output_disagrees_with_the_exit_code(tmp_path: Path, runs: int, error: str | None, code: int) -> None:
+    """JSON, JUnit, HTML and Markdown come to the same conclusion, and tell what ended the session."""
+    summary = render_all(directory(tmp_path, *runs_with(runs)), error=error)
     assert summary.exit_code == code
     assert json.loads((tmp_path / "summary.json").read_text())["exit_code"] == code
     root = ElementTree.fromstring((tmp_path / "junit.xml").read_bytes())
     failures, errors = int(root.get("failures", "")), int(root.get("errors", ""))
-    assert (failures > 0, errors > 0) == (code == 1, code in {3, 4})
+    assert (failures > 0, errors > 0) == (code == 1, code in {3, 4} or error is not None)
     markdown = (tmp_path / "summary.md").read_text()
     assert f"exit code {code}" in markdown
     page = (tmp_path / "report.html").read_text()
     assert f"<h1>{summary.headline()}</h1>" in page
     assert f"<dt>exit code</dt><dd>{code}</dd>" in page
+    assert error is None or (error in page and error in markdown)
     assert {path.name for path in tmp_path.iterdir()} == {*WRITTEN, "history.jsonl", "verdicts.jsonl"}
 
 
@@ -47,11 +51,12 @@ def test_rendering_again_gives_the_same_files(tmp_path: Path) -> None:
     """A pure function of the directory: what only the session knew is kept in summary.json."""
     run, history = double_charge()
     directory(tmp_path, run, history=history)
-    render_all(tmp_path, seed=9, agent="mine", undecided="1 of 2 runs was not played")
+    render_all(tmp_path, seed=9, agent="mine", undecided="1 of 2 runs was not played", error="the proxy fell")
     before = {name: (tmp_path / name).read_bytes() for name in WRITTEN}
     again = render_all(tmp_path)
     assert (again.seed, again.agent) == (9, "mine")
     assert again.undecided[-1].why == "1 of 2 runs was not played"
+    assert [error.message for error in again.errors] == ["the proxy fell"]
     assert {name: (tmp_path / name).read_bytes() for name in WRITTEN} == before
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.results import VERDICTS, ResultsError, append_result, read_results, scenario_key
+from reports.results import VERDICTS, ResultsError, read_results, scenario_key
 from tests.reports.builders import directory, double_charge, result
 
 
@@ -18,28 +18,24 @@ def test_what_is_appended_is_read_again(tmp_path: Path) -> None:
     assert not results.torn
 
 
-def test_a_torn_last_line_is_set_aside_and_then_cut_off(tmp_path: Path) -> None:
-    """A killed writer costs its own line only, for the reader and for the next writer."""
+def test_a_torn_last_line_is_set_aside(tmp_path: Path) -> None:
+    """A killed writer costs its own line only."""
     directory(tmp_path, result("r1"))
     path = tmp_path / VERDICTS
     path.write_bytes(path.read_bytes() + b'{"run_id": "r2", "num')
     torn = read_results(tmp_path)
     assert [run.run_id for run in torn.runs] == ["r1"]
     assert torn.torn
-    append_result(tmp_path, result("r3"))
-    mended = read_results(tmp_path)
-    assert [run.run_id for run in mended.runs] == ["r1", "r3"]
-    assert not mended.torn
 
 
 def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
-    """A line that only lacks the newline is a result, and stays one when more is appended."""
+    """A line that only lacks the newline is a result."""
     directory(tmp_path, result("r1"))
     path = tmp_path / VERDICTS
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert [run.run_id for run in read_results(tmp_path).runs] == ["r1"]
-    append_result(tmp_path, result("r2"))
-    assert [run.run_id for run in read_results(tmp_path).runs] == ["r1", "r2"]
+    whole = read_results(tmp_path)
+    assert [run.run_id for run in whole.runs] == ["r1"]
+    assert not whole.torn
 
 
 def test_of_two_results_of_a_run_the_last_counts(tmp_path: Path) -> None:

@@ -92,6 +92,16 @@ def test_an_early_stop_leaves_the_session_undecided() -> None:
     assert found.undecided[-1].why.startswith("3 of 4 runs")
 
 
+@pytest.mark.parametrize(("runs", "code"), [([], 3), ([result()], 3), ([result(verdicts=[violated()])], 1)])
+def test_an_error_of_the_session_counts_like_one_of_a_run(runs: list[RunResult], code: int) -> None:
+    """What ended the session is an error of the harness, and hides no violation that was proven before."""
+    found = summary(*runs, error="r cannot be written: No space left on device")
+    assert (found.exit_code, found.harness_errors) == (code, 1)
+    (error,) = found.errors
+    assert (error.run_id, error.sentence()) == (None, "r cannot be written: No space left on device")
+    assert code == 1 or found.headline().startswith(f"The harness failed after {len(runs)} run")
+
+
 @pytest.mark.parametrize(
     ("runs", "headline"),
     [
