@@ -12,16 +12,36 @@ import msgspec
 from harness.agents import AgentSpec
 from harness.planning import RunPlan
 
-# Variables that would lead an agent past the proxy, or into our own modules.
-_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "ALL_PROXY", "all_proxy", "http_proxy", "https_proxy")
+# Variables that would lead an agent past the proxy or into our own modules, or that are the user's own secrets.
+_NOT_PASSED_ON = frozenset(
+    {
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+        "ALL_PROXY",
+        "all_proxy",
+        "OPENAI_API_BASE",
+        "OPENAI_ORG_ID",
+        "OPENAI_PROJECT_ID",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_CUSTOM_HEADERS",
+    }
+)
+_NO_SUCH_PREFIX = ("OTEL_EXPORTER_",)
+"""The user's collector is a real system, and its headers hold a key."""
 
 
-def agent_environment(
-    plan: RunPlan, *, folder: Path, port: int, agent: AgentSpec, started: float, certificate: Path
-) -> dict[str, str]:
-    """The whole environment of the agent's process. `started` is the Unix time at which its wall clock began."""
+def agent_environment(plan: RunPlan, *, folder: Path, port: int, agent: AgentSpec, started: float) -> dict[str, str]:
+    """The whole environment of the agent's process. `started` is the Unix time at which its wall clock began.
+
+    What the agent's own `env` says goes before all that is set or left out here.
+    """
     door = f"http://127.0.0.1:{port}"
-    environment = {key: value for key, value in os.environ.items() if key not in _NOT_PASSED_ON}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in _NOT_PASSED_ON and not key.startswith(_NO_SUCH_PREFIX)
+    }
     environment.update(
         {
             "STORMPROOF_RUN_ID": plan.run_id,
@@ -36,17 +56,17 @@ def agent_environment(
             "OPENAI_BASE_URL": f"{door}/v1",
             "HTTP_PROXY": door,
             "HTTPS_PROXY": door,
+            # curl and what is built on it read the lower-case form only.
+            "http_proxy": door,
+            "https_proxy": door,
             # An inherited exception for the loopback address would lead every call past the proxy.
             "NO_PROXY": "",
             "no_proxy": "",
+            # The SDKs refuse to start without a key. The user's own is none of the agent's business here.
+            "ANTHROPIC_API_KEY": "stand-in",
+            "OPENAI_API_KEY": "stand-in",
         }
     )
-    # The SDKs refuse to start without a key; it never leaves this machine.
-    environment.setdefault("ANTHROPIC_API_KEY", "stand-in")
-    environment.setdefault("OPENAI_API_KEY", "stand-in")
-    if certificate.exists():
-        for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
-            environment[name] = str(certificate)
     environment.update(agent.env)
     return environment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 import time
 from collections.abc import Mapping
@@ -16,7 +17,8 @@ import msgspec
 from harness.agents import AgentSpec
 from harness.claims import AgentWords, read_agent_words
 from harness.environment import agent_environment, write_task
-from harness.errors import HarnessError
+from harness.errors import HarnessError, told
+from harness.gate import StartGate
 from harness.lag import LagMonitor
 from harness.merge import merge
 from harness.planning import RunPlan
@@ -28,6 +30,8 @@ DRAIN_LIMIT_S = 20.0
 """How long the drain may take before it is an error of the harness; an injected wait ends when its run closes."""
 MOST_GENERATIONS = 8
 FIRST_SIGN_S = 5.0
+FAILURE_MARGIN_S = 0.05
+"""A failure may have been felt so much before it was noticed; no record of a run is further out of order."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +45,12 @@ class Played:
     orphans: list[dict[str, Any]] = field(default_factory=list)
     words: AgentWords = field(default_factory=AgentWords)
     harness_error: str | None = None
+    sound_until: float = math.inf
+    """The Unix time up to which no failure of ours can have touched what is on record; `-inf` where a source is
+    missing."""
     timed_out: bool = False
+    given_up: bool = False
+    """Whether it was killed so often that it was not started again."""
     started: float = 0.0
     wall_s: float = 0.0
     agent_s: float = 0.0
@@ -62,20 +71,21 @@ class Player:
     agent: AgentSpec
     registry: Mapping[str, Any]
     lag: LagMonitor
-    gate: asyncio.Semaphore
+    gate: StartGate
     folder: Path
 
     async def play(self, plan: RunPlan) -> Played:
-        """One run from start to drain. A harness error is kept in the result: other runs go on."""
+        """One run from start to drain. An error of ours is kept in the result, with all that was seen: other runs
+        go on."""
         run = _Run(self, plan)
         began = time.monotonic()
-        try:
-            async with AsyncExitStack() as doors:
+        async with AsyncExitStack() as doors:
+            try:
                 await run.open(doors)
                 await run.live()
-            await run.collect()
-        except HarnessError as error:
-            run.played.harness_error = str(error)
+            except Exception as error:  # noqa: BLE001 - whatever failed, what happened is still to be collected
+                run.failed(error, sound_until=run.steady - FAILURE_MARGIN_S)
+        await run.collect()
         run.played.wall_s = time.monotonic() - began
         run.finish()
         return run.played
@@ -92,11 +102,20 @@ class _Run:
         self.generation = 0
         self.killed: set[int] = set()
         self.port = 0
+        self.known = False
+        """Whether the stand-ins know the run, and so have to be asked what they did in it."""
         self.alive_since = 0.0
+        self.first_start = math.inf
+        self.steady = math.inf
+        """When (Unix time) the harness last had nothing to do but to wait."""
+        self.down_s = 0.0
+        """How long the run was without a process between a kill and the start after it."""
         self.played = Played(plan=plan, records=[])
 
     async def open(self, doors: AsyncExitStack) -> None:
         plan, stage = self.plan, self.stage
+        if self.folder.resolve().parent != self.player.folder.resolve():
+            raise HarnessError(f"{self.folder} cannot be the folder of a run: it lies elsewhere than its name says")
         # What an earlier session left here is of another run: an agent would resume from it.
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "state").mkdir(parents=True)
@@ -115,6 +134,7 @@ class _Run:
             registry=self.player.registry,
             policy=plan.scenario.model,
         )
+        self.known = True
         opened = await stage.proxy.ask(
             "open_run",
             run={
@@ -135,11 +155,13 @@ class _Run:
     async def live(self) -> None:
         """From the first start of the agent to its last end."""
         timeout = self.player.agent.timeout_s
+        self.steady = time.time()
         await self._start()
         deadline = time.monotonic() + timeout
         while True:
             try:
                 event = await asyncio.wait_for(self.events.get(), max(0.0, deadline - time.monotonic()))
+                self.steady = time.time()
             except TimeoutError:
                 # The harness ends it, which is no crash of the agent.
                 self.played.timed_out = True
@@ -150,7 +172,7 @@ class _Run:
                 struck = await self._kill()
                 await self.stage.proxy.ask("acted", token=event["token"], struck=struck)
             elif event["event"] == "lost":
-                raise HarnessError(f"the process {event['process']} ended in the middle of the run")
+                raise HarnessError(f"{event['process']} ended in the middle of the run")
             elif event["event"] == "exited" and event["generation"] == self.generation:
                 again = self._exited(event)
                 if not again:
@@ -160,10 +182,10 @@ class _Run:
     async def _start(self) -> None:
         self.generation += 1
         queued = time.monotonic()
-        async with self.player.gate:
-            self.played.queued_s += time.monotonic() - queued
-            now = time.time()
+        async with self.player.gate.starting(again=self.generation > 1):
+            now, self.alive_since = time.time(), time.monotonic()
             if self.generation == 1:
+                self.played.queued_s, self.first_start = self.alive_since - queued, self.alive_since
                 self.played.started = now
                 self._note(
                     "run_started",
@@ -173,6 +195,8 @@ class _Run:
                     tenant=self.plan.tenant,
                     task_type=self.plan.trace.task_type,
                 )
+            else:
+                self.down_s += max(0.0, now - self.harness[-1].t)
             self._mend_events_file()
             environment = agent_environment(
                 self.plan,
@@ -180,9 +204,7 @@ class _Run:
                 port=self.port,
                 agent=self.player.agent,
                 started=self.played.started,
-                certificate=self.stage.certificate,
             )
-            self.alive_since = time.monotonic()
             answer = await self.stage.launcher.ask(
                 "start",
                 run_id=self.plan.run_id,
@@ -197,7 +219,7 @@ class _Run:
             await self._first_sign()
 
     async def _first_sign(self) -> None:
-        """Hold the gate until the agent has come up: it wrote an event, or it ended."""
+        """Hold the gate until the agent has come up: it sent a request, wrote an event, or ended."""
         events, limit = self.folder / "events.jsonl", time.monotonic() + FIRST_SIGN_S
         before = _size(events)
         # A file of another process: nothing in here could set an event when it grows.
@@ -219,7 +241,8 @@ class _Run:
         )
         if not injected or self.played.timed_out or not self.player.agent.restart_after_crash:
             return False
-        return self.generation < MOST_GENERATIONS
+        self.played.given_up = self.generation >= MOST_GENERATIONS
+        return not self.played.given_up
 
     async def _kill(self) -> bool:
         """Kill the agent with all its children. False where it had ended of itself before: that is no crash."""
@@ -242,32 +265,56 @@ class _Run:
                 await self.stage.proxy.ask("acted", token=event["token"], struck=False)
 
     async def _close(self) -> None:
-        """Sweep what the agent left running, then let the proxy finish and say what it saw."""
-        swept = await self.stage.launcher.ask("sweep", run_id=self.plan.run_id)
-        self.played.orphans = list(swept.get("orphans", ()))
+        """Sweep what the agent left running, then let the proxy finish and say what it saw; the one is asked
+        whatever became of the other."""
+        ended = time.time()
+        try:
+            swept = await self.stage.launcher.ask("sweep", run_id=self.plan.run_id)
+            self.played.orphans = list(swept.get("orphans", ()))
+        except Exception as error:  # noqa: BLE001 - kept, and the port of the run is closed all the same
+            self.failed(error, sound_until=ended - FAILURE_MARGIN_S)
         refusing = asyncio.create_task(self._refuse_kills())
         try:
             closed = await self.stage.proxy.ask("close_run", run_id=self.plan.run_id, limit_s=DRAIN_LIMIT_S)
+            self.wire = msgspec.convert(closed["records"], list[Record])
+            self.sent = list(closed["sent"])
+            self.played.fired, self.played.flows = closed["fired"], closed["flows"]
+        except Exception as error:  # noqa: BLE001 - kept, and what the service did is still to be collected
+            self.failed(error, sound_until=-math.inf)
+        else:
+            if closed.get("failure"):
+                self.failed(
+                    HarnessError(f"the proxy failed in this run: {closed['failure']}"),
+                    sound_until=closed["failed_at"] - FAILURE_MARGIN_S,
+                )
         finally:
             refusing.cancel()
-        self.wire = msgspec.convert(closed["records"], list[Record])
-        self.sent = list(closed["sent"])
-        self.played.fired, self.played.flows = closed["fired"], closed["flows"]
-        if closed.get("failure"):
-            raise HarnessError(f"the proxy failed in this run: {closed['failure']}")
 
     async def collect(self) -> None:
-        drained = await self.stage.standins.ask(
-            "drain",
-            run_id=self.plan.run_id,
-            sent=self.sent,
-            limit_s=DRAIN_LIMIT_S,
-        )
-        self.effects = msgspec.convert(drained["effects"], list[Record])
-        if drained["unfinished"]:
-            raise HarnessError(
-                f"the service had not finished {', '.join(drained['unfinished'])} when its time was up"
+        """The service's own account. It is the ground truth, and asked for whatever failed before."""
+        if not self.known:
+            return
+        ended = time.time()
+        try:
+            drained = await self.stage.standins.ask(
+                "drain",
+                run_id=self.plan.run_id,
+                sent=self.sent,
+                limit_s=DRAIN_LIMIT_S,
             )
+            self.effects = msgspec.convert(drained["effects"], list[Record])
+            unfinished = ", ".join(drained["unfinished"])
+        except Exception as error:  # noqa: BLE001 - kept: one run without a result
+            self.failed(error, sound_until=-math.inf)
+        else:
+            if unfinished:
+                why = f"the service had not finished {unfinished} when its time was up"
+                self.failed(HarnessError(why), sound_until=ended - FAILURE_MARGIN_S)
+
+    def failed(self, error: Exception, *, sound_until: float) -> None:
+        """Keep an error of ours (the first one is told), and up to when the record of the run is sound."""
+        self.played.harness_error = self.played.harness_error or told(error)
+        self.played.sound_until = min(self.played.sound_until, sound_until)
 
     def finish(self) -> None:
         """Merge what every source saw; what there is, even where the harness failed."""
@@ -275,7 +322,13 @@ class _Run:
         words = read_agent_words(self.folder, self.plan.run_id, last_exit)
         self.played.words = words
         if self.harness:
-            lag = self.player.lag.worst_since(self.alive_since - self.played.agent_s)
+            monitor = self.player.lag
+            monitor.look()
+            lag = monitor.worst_since(self.first_start)
+            if moved := monitor.clock_moved_since(self.first_start):
+                why = f"the system's clock was set by {moved:+.3f} s during the run: its times prove nothing"
+                self.failed(HarnessError(why), sound_until=-math.inf)
+            self._credit_down_time()
             end = max((record.t for record in self.harness), default=time.time())
             self._note("harness_lag", t=end, max_s=round(lag, 4))
         self.played.records = merge(
@@ -284,6 +337,15 @@ class _Run:
             effects=self.effects,
             agent=words.records,
         )
+
+    def _credit_down_time(self) -> None:
+        """The time without a process was the harness's, from the exit to the start after it: the run gets it back."""
+        started = self.harness[0]
+        limits = started.limits
+        if self.down_s and limits is not None and limits.wall_clock_s is not None:
+            recovery = round((limits.recovery_s or 0.0) + self.down_s, 4)
+            limits = msgspec.structs.replace(limits, recovery_s=recovery)
+            self.harness[0] = msgspec.structs.replace(started, limits=limits)
 
     def _note(self, kind: str, *, t: float, **fields: Any) -> None:
         self.harness.append(Record(type=kind, t=t, run_id=self.plan.run_id, source="harness", **fields))

@@ -33,11 +33,6 @@ class Stage:
         tools, model = self.standins.ready["tools"], self.standins.ready["model"]
         return {"tools": f"http://127.0.0.1:{tools}", "model": f"http://127.0.0.1:{model}"}
 
-    @property
-    def certificate(self) -> Path:
-        """The proxy's own certificate authority, for agents that reach it through TLS."""
-        return (self.folder / "proxy" / "mitmproxy-ca-cert.pem").resolve()
-
     async def __aenter__(self) -> Stage:
         self.folder.mkdir(parents=True, exist_ok=True)
         log = (self.folder / "processes.log").open("ab")

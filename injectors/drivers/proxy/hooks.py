@@ -113,7 +113,8 @@ class Hooks:
             run.unroutable[f"{request.method} {way.path.partition('?')[0]}"] = None
             _refuse(flow, 404, "unknown_endpoint", way.words)
             return None
-        if not run.seen:
+        if not run.greeted:
+            run.greeted = True
             run.emit({"event": "seen", "run_id": run.run_id})
         run.seen[way.target] += 1
         wire, now = run.next_wire(), time.time()
@@ -194,6 +195,8 @@ class Hooks:
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         token = f"{run.run_id}/{wire}"
         self._kills[token], run.killing = done, done
+        # From here on requests are held, so that the next one is the first of another process.
+        run.greeted = False
         dead = asyncio.Event()
         done.add_done_callback(lambda _done: dead.set())
         try:

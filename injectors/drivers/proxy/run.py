@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -66,6 +67,10 @@ class Run:
     hooks: int = 0
     """Hooks that are waiting for something."""
     failure: str | None = None
+    failed_at: float | None = None
+    """Unix time of the first failure; what was seen before it is sound."""
+    greeted: bool = False
+    """Whether the harness was told that the agent's process has come up."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     killing: asyncio.Future[bool] | None = None
 
@@ -105,7 +110,7 @@ class Run:
         """Note that the driver failed in this run; the first failure is the one that is told."""
         print(f"run {self.run_id}: {why}", file=sys.stderr, flush=True)  # noqa: T201 - standard error is the log
         if self.failure is None:
-            self.failure = why
+            self.failure, self.failed_at = why, time.time()
 
     def struck(self, exchange: Exchange, fault: Fault, t: float) -> None:
         """A fault has acted, decided at the instant `t`."""
@@ -121,6 +126,7 @@ class Run:
             "fired": {fault.id or fault.kind: self.fired[fault.id or fault.kind] for fault in self.plan.faults},
             "flows": {**flows, "egress": list(self.egress), "unroutable": list(self.unroutable)},
             "failure": self.failure,
+            "failed_at": self.failed_at,
         }
 
 
