@@ -14,7 +14,8 @@ DEFAULT_THRESHOLD = 5
 def breaker_open(view: View) -> Iterator[Observation]:
     """One tool failed as often in a row as the threshold says; it acts by a change to `open`.
 
-    A breaker that opened earlier (by rate, or by failures of other runs) is an opportunity that was taken.
+    A breaker may also open by what other runs of the world met: an opportunity where so many failures are on record.
+    One that opened earlier, by a rule of its own, says nothing of whether it opens when it has to.
     """
     opened: dict[str | None, list[int]] = defaultdict(list)
     threshold: dict[str | None, float] = {}
@@ -37,11 +38,15 @@ def breaker_open(view: View) -> Iterator[Observation]:
                 following = min((a.line for a in view.attempts if a.tool == tool and a.line > end), default=None)
                 fit = [at for at in opened[tool] if at > end and (following is None or at < following)]
                 taken.update(fit)
-                if fit or not _is_open(view, tool, end):
+                # Late failures of old calls are innocent.
+                if fit or not view.breaker_is_open(tool, end):
                     yield view.observe("breaker_open", bool(fit), end, tool=tool)
                 row = 0
     for opened_tool, lines in opened.items():
-        yield from (view.observe("breaker_open", True, line, tool=opened_tool) for line in lines if line not in taken)
+        needed = threshold.get(opened_tool, stated)
+        for line in lines:
+            if line not in taken and _failures_of_all(view, opened_tool, line) >= needed:
+                yield view.observe("breaker_open", True, line, tool=opened_tool)
 
 
 def breaker_probe(view: View) -> Iterator[Observation]:
@@ -58,7 +63,7 @@ def breaker_probe(view: View) -> Iterator[Observation]:
         yield view.observe("breaker_probe", acted, line, tool=change.tool)
 
 
-def _is_open(view: View, tool: str, line: int) -> bool:
-    """Whether the tool's breaker stands open just before this line: late failures of old calls are innocent."""
-    before = [r.to for at, r in view.of_type("breaker_state_changed") if r.tool == tool and at < line]
-    return bool(before) and before[-1] == "open"
+def _failures_of_all(view: View, tool: str | None, line: int) -> int:
+    """How many calls of a tool have failed before this line in all runs of the world."""
+    finished = (r for at, r in view.world.records if at < line and r.type == "tool_call_finished" and r.tool == tool)
+    return sum(record.outcome in {"error", "timeout", "unknown"} for record in finished)

@@ -62,10 +62,12 @@ def _spending(
         return
     spent, short = 0.0, None
     finished = list(view.of_type("model_call_finished"))
+    # What the calls of the last message bring has to be told to the model: one more inference.
+    follows = bool(finished) and _asked_since(view, view.model_attempts[-1].line if view.model_attempts else 0)
     for line, record in finished:
         last = price(record)
         spent += last
-        more = line != finished[-1][0] or _left_undone(view)
+        more = line != finished[-1][0] or follows
         if short is None and last and spent + last > limit and more:
             short = line
     yield from _stop(view, budget, short)
@@ -78,6 +80,11 @@ def _stop(view: View, budget: str, line: int | None) -> Iterator[Observation]:
         return
     acted = said is not None and view.ends_explicitly
     yield view.observe(f"budget_stop_{budget}", acted, line or (said[0] if said else 0))
+
+
+def _asked_since(view: View, line: int) -> bool:
+    """Whether the model has asked for calls after this line."""
+    return any(at > line and call.complete is not False for at, call in view.of_type("model_tool_call"))
 
 
 def _left_undone(view: View) -> bool:

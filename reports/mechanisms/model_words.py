@@ -25,8 +25,10 @@ def preflight_validation(view: View) -> Iterator[Observation]:
             used.add(refusal[0])
         sent = any(a.line > line and a.tool == call.tool and _same(a.start, call) for a in view.attempts)
         yield view.observe("preflight_validation", refusal is not None and not sent, line, tool=call.tool)
+    heard = {call.tool for _, call in view.of_type("model_tool_call")}
     for line, record in refusals:
-        if line not in used:
+        # Where the model's words are on record they tell whether there was anything to refuse.
+        if line not in used and (view.registry is None or record.tool not in heard):
             yield view.observe("preflight_validation", True, line, tool=record.tool)
 
 

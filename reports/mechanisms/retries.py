@@ -1,10 +1,14 @@
-"""Trying again: retries, their budget, server-directed waits, asking for the outcome, collapsing by key."""
+"""Trying again: retries, their budget, server-directed waits, asking for the outcome, collapsing by key.
+
+Whether there was an opportunity is decided from what was known before anybody could have acted on it. A rate over
+opportunities that are only seen where the agent took them would be 100 % for everyone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.mechanisms.attempts import WAIT_TOLERANCE_S, Attempt
+from reports.mechanisms.attempts import MODEL, WAIT_TOLERANCE_S, Attempt
 from reports.mechanisms.view import Observation, View
 
 FAILURES_BEFORE_HANDOFF = 3
@@ -18,10 +22,8 @@ RETRY_MINIMUM = 3
 def retry(view: View) -> Iterator[Observation]:
     """A natural or keyed call ended retryable with time left; it acts by another attempt of that intent."""
     for attempt in _retryable(view):
-        if _share_used_up(view, attempt):
-            continue
-        again = bool(view.later(attempt))
-        if again or not _excused(view, attempt):
+        if not _share_used_up(view, attempt) and not _excused(view, attempt):
+            again = bool(view.later(attempt))
             yield view.observe("retry", again, attempt.end_line or attempt.line, tool=attempt.tool)
 
 
@@ -29,10 +31,8 @@ def retry_budget_stop(view: View) -> Iterator[Observation]:
     """A retryable end with the retry share used up; it acts by saying so and by no further attempt."""
     stopped = view.exhausted("retry")
     for attempt in _retryable(view):
-        if _share_used_up(view, attempt):
+        if _share_used_up(view, attempt) and not _excused(view, attempt):
             acted = stopped is not None and not view.later(attempt)
-            if not acted and not view.later(attempt) and _excused(view, attempt):
-                continue
             yield view.observe("retry_budget_stop", acted, attempt.end_line or attempt.line, tool=attempt.tool)
 
 
@@ -46,16 +46,16 @@ def server_directed_wait(view: View) -> Iterator[Observation]:
 
 
 def outcome_query(view: View) -> Iterator[Observation]:
-    """A keyed write ended unknown; it acts by asking for its state before anything is repeated or undone."""
+    """A keyed write may have taken effect; it acts by asking for its state before anything is repeated or undone.
+
+    A write to a keyed tool that carries no key is one too: what cannot be asked for was not asked for.
+    """
     for attempt in view.attempts:
-        if not (view.is_write(attempt) and view.idempotency(attempt) == "keyed" and attempt.start.idempotency_key):
+        if not (view.is_write(attempt) and view.idempotency(attempt) == "keyed" and attempt.uncertain):
             continue
-        unknown = attempt.outcome in {"unknown", "timeout"} or (
-            attempt.outcome == "never" and _alive_after(view, attempt.line)
-        )
-        if not unknown or not _alive_after(view, attempt.end_line or attempt.line):
+        if not _alive_after(view, attempt.end_line or attempt.line):
             continue
-        asked = view.asked_at(attempt)
+        asked = next(view.asked(attempt), None)
         repeated = [other.line for other in view.later(attempt)]
         undone = [
             line
@@ -93,35 +93,41 @@ def _retryable(view: View) -> Iterator[Attempt]:
             continue
         if view.left_after(attempt) <= (attempt.wait_s or 0.0):
             continue
-        if view.later(attempt) or _alive_after(view, attempt.end_line or attempt.line):
+        if _alive_after(view, attempt.end_line or attempt.line):
             yield attempt
 
 
 def _alive_after(view: View, line: int) -> bool:
-    """Whether an agent was there after this line: not one that exited at once and was not started again."""
-    for after, record in view.own:
-        if after <= line:
-            continue
-        if record.type in {"process_started", "run_resumed", "run_finished"} or record.type.endswith("_started"):
-            return True
-    return not any(after > line and record.type == "process_exited" for after, record in view.own)
+    """Whether an agent was there after this line: not one that was ended from outside and not started again.
+
+    One that left by itself could have stayed.
+    """
+    following = [record for after, record in view.own if after > line]
+    if any(
+        record.type in {"run_resumed", "run_finished"} or record.type.endswith("_started") for record in following
+    ):
+        return True
+    return not any(record.type == "process_exited" and record.injected for record in following)
 
 
 def _excused(view: View, attempt: Attempt) -> bool:
-    """Whether no further attempt was the right answer: the outcome is known by now, a breaker stands open, or it
-    was the third failure of an undo, which goes to people."""
+    """Whether no further attempt was the right answer, by what was known before the tool was called again: that it
+    had taken effect, that a breaker stood open, or that an undo had failed a third time, which goes to people."""
     ended = attempt.end_line or attempt.line
-    if attempt.start.idempotency_key and view.asked_at(attempt) is not None:
+    if view.known_done(attempt):
         return True
     if view.is_undo(attempt):
         failed = [other for other in view.by_intent[attempt.intent] if other.line <= attempt.line and not other.ok]
         if len(failed) >= FAILURES_BEFORE_HANDOFF:
             return True
+    calls = view.model_attempts if attempt.tool == MODEL else view.attempts
+    called_again = min((a.line for a in calls if a.tool == attempt.tool and a.line > ended), default=view.after_all)
+    if view.breaker_is_open(attempt.tool, called_again):
+        return True
+    refusals = view.of_type("tool_call_refused")
     return any(
-        line > ended and record.tool == attempt.tool
-        for line, record in view.own
-        if (record.type == "breaker_state_changed" and record.to == "open")
-        or (record.type == "tool_call_refused" and record.reason == "breaker")
+        ended < line < called_again and record.tool == attempt.tool and record.reason == "breaker"
+        for line, record in refusals
     )
 
 

@@ -12,11 +12,13 @@ from traces.history import Record
 
 
 def compensation(view: View) -> Iterator[Observation]:
-    """A run that may not keep an effect whose tool has a compensation; it acts by a compensating effect."""
+    """A run that may not keep an effect whose tool has a compensation; it acts by a compensating effect.
+
+    Undoing what the run may keep (the customer changed their mind) is no compensation, however right.
+    """
     for line, effect in view.forward_effects:
-        undone = view.is_undone(effect)
-        if undone or (_has_compensation(view, effect) and not _may_keep(view, line, effect)):
-            yield view.observe("compensation", undone, line, tool=effect.tool)
+        if _has_compensation(view, effect) and not _may_keep(view, line, effect):
+            yield view.observe("compensation", view.is_undone(effect), line, tool=effect.tool)
 
 
 def compensation_retry(view: View) -> Iterator[Observation]:
@@ -78,7 +80,7 @@ def _has_compensation(view: View, effect: Record) -> bool:
     declared = view.tool(effect.tool)
     if declared is not None:
         return declared.compensation is not None and bool(declared.compensation.tool)
-    return any(record.step == effect.step for _, record in view.of_type("compensation_started"))
+    return effect.tool in view.world.undoable_tools
 
 
 def _may_keep(view: View, line: int, effect: Record) -> bool:
@@ -109,8 +111,8 @@ def _failed_undos(view: View) -> dict[object, list[tuple[int, Record, str]]]:
             continue
         seen_tools.add(attempt.tool)
         failed = attempt.finish is not None and attempt.outcome in {"error", "timeout", "unknown", "rejected"}
-        if failed and attempt.uncertain and view.asked_at(attempt) is not None and not view.later(attempt):
-            continue  # its answer was lost, and its state is known by now: nothing failed
+        if failed and attempt.uncertain and view.known_done(attempt):
+            continue  # its answer was lost, and it is known to be done: nothing failed
         if failed and attempt.finish is not None and attempt.end_line is not None:
             strength = strengths.get(attempt.start.step) or _declared_strength(view, attempt.tool)
             found[(attempt.tool, attempt.start.step)].append((attempt.end_line, attempt.start, strength))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reports.mechanisms.attempts import MODEL, Attempt, Line, paired, with_digests
+from reports.mechanisms.attempts import MODEL, Attempt, Line, paired, source_of, with_digests
 from traces.history import Limits, Record
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class Observation:
     tool: str | None
     tenant: str
     task_type: str
+
+
+def _step_of(record: Record) -> tuple[str, int]:
+    return record.run_id, -1 if record.step is None else record.step
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,20 @@ class World:
             record.compensates
             for _, record in self.records
             if record.type == "effect" and record.outcome == "applied" and record.compensates
+        )
+
+    @cached_property
+    def undoable_tools(self) -> frozenset[str | None]:
+        """Tools of which some effect of this world was undone, or was to be: what tells it where no registry does."""
+        begun: dict[tuple[str, int], int] = {}
+        for line, record in self.records:
+            if record.type == "compensation_started" and record.step is not None:
+                begun.setdefault((record.run_id, record.step), line)
+        return frozenset(
+            record.tool
+            for line, record in self.records
+            if (record.type == "effect" and record.effect_id in self.undone)
+            or (record.type == "tool_call_started" and record.effectful and line < begun.get(_step_of(record), 0))
         )
 
     @cached_property
@@ -122,6 +140,11 @@ class View:
         if self.finished:
             return self.finished[0]
         return self.own[-1][0] if self.own else 0
+
+    @property
+    def after_all(self) -> int:
+        """A line after all that the world's history holds."""
+        return self.world.records[-1][0] + 1 if self.world.records else 1
 
     @cached_property
     def limits(self) -> Limits:
@@ -299,14 +322,36 @@ class View:
         """`mechanism_acted` records of this name."""
         return [(n, record) for n, record in self.of_type("mechanism_acted") if record.name == mechanism]
 
-    def asked_at(self, attempt: Attempt) -> int | None:
-        """Line at which the state of an attempt's key was asked for after its end."""
+    def asked(self, attempt: Attempt) -> Iterator[int]:
+        """Lines at which the state of an attempt's key was asked for after its end."""
         key, ended = attempt.start.idempotency_key, attempt.end_line or attempt.line
         for line, record in self.said("outcome_query"):
             named = record.idempotency_key == key if record.idempotency_key else record.tool == attempt.tool
             if line > ended and named:
-                return line
-        return None
+                yield line
+
+    def known_done(self, attempt: Attempt) -> bool:
+        """Whether asking had told, before anything was tried again, that an attempt had taken effect.
+
+        The answer is what the service had done by then, silence included. Where neither wire nor service was
+        watched, nothing says what the answer was, and asking alone has to do.
+        """
+        key, again = attempt.start.idempotency_key, self.later(attempt)
+        if key is None:
+            return False
+        until = again[0].line if again else self.after_all
+        asked = [line for line in self.asked(attempt) if line < until]
+        watched = source_of(attempt.start) == "wire" or attempt.start.wire is not None
+        if not watched and attempt.tool not in self.world.observed_tools:
+            return bool(asked)
+        where = (self.world.tenant_of(attempt.start), attempt.tool, key)
+        applied = self.world.applied_keys.get(where, self.after_all)
+        return any(applied < line for line in asked)
+
+    def breaker_is_open(self, tool: str, line: int) -> bool:
+        """Whether the tool's breaker stands open just before this line."""
+        before = [r.to for at, r in self.of_type("breaker_state_changed") if r.tool == tool and at < line]
+        return bool(before) and before[-1] == "open"
 
     def undoing_at(self, line: int) -> bool:
         """Whether a compensation was under way at this line, by the agent's own word."""

@@ -36,11 +36,20 @@ def test_breaker_has_no_opportunity_before_the_threshold_or_between_successes() 
     assert seen(story.done(), "breaker_open") == []
 
 
-def test_breaker_that_opened_by_its_rate_counts_once() -> None:
-    """Opening earlier than a row of failures asks for is an opportunity that was taken."""
+def test_breaker_that_opened_before_its_threshold_is_no_opportunity() -> None:
+    """Opening by a rule of its own counts no more than staying closed would have."""
     story = failing(2)
     story.breaker("closed", "open", failures=2, threshold=5)
-    assert seen(story.done("failed"), "breaker_open") == [True]
+    assert seen(story.done("failed"), "breaker_open") == []
+
+
+def test_breaker_that_opened_by_failures_of_other_runs() -> None:
+    """A breaker that several runs share opens by what all of them met."""
+    other = failing(3).done("failed")
+    story = Story("r2")
+    story.call("lookup", "timeout").call("lookup", "timeout").breaker("closed", "open", failures=5, threshold=5)
+    lines = list(enumerate([*other.records, *story.records], 1))
+    assert seen(lines, "breaker_open", run_id="r2") == [True]
 
 
 def opened(to: str, probes: int, **limits: Any) -> Story:

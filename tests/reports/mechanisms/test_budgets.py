@@ -53,6 +53,12 @@ def test_tokens_are_overrun() -> None:
     assert seen(Story(tokens=150).model(tokens=100).model(tokens=100).done(), "budget_stop_tokens") == [False]
 
 
+def test_tokens_that_are_up_are_not_spoken_of() -> None:
+    """The calls of the last message ask for one more inference: ending without a word is an opportunity not taken."""
+    story = Story(tokens=150).model(tokens=100).asks("lookup").call("lookup")
+    assert seen(story.done("failed", error={"kind": "x"}), "budget_stop_tokens") == [False]
+
+
 def test_tokens_that_suffice_are_no_opportunity() -> None:
     """The last inference ended the task: none was to follow."""
     assert seen(Story(tokens=150).model(tokens=100).done(), "budget_stop_tokens") == []

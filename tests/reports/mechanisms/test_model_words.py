@@ -19,6 +19,14 @@ def test_preflight_is_missed_by_sending_or_by_silence() -> None:
     assert seen(Story().asks("teleport").done("failed"), "preflight_validation") == [False]
 
 
+def test_preflight_that_refuses_a_good_call_is_no_credit() -> None:
+    """Where the model's words are on record, only a bad call is an opportunity; else the agent's word is all."""
+    over = Story().asks("lookup", args={"id": "o-7"}).add("tool_call_refused", tool="lookup", reason="preflight")
+    assert seen(over.done("failed"), "preflight_validation") == []
+    told = Story().add("tool_call_refused", tool="lookup", reason="preflight").done("failed")
+    assert seen(told, "preflight_validation") == [True]
+
+
 def test_preflight_has_no_opportunity_for_good_or_cut_calls() -> None:
     """A fitting call is no reason to refuse, and a cut message is another mechanism's."""
     good = Story().asks("lookup", args={"id": "o-7"}).call("lookup").done()

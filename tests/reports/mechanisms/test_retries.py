@@ -53,6 +53,60 @@ def test_retry_is_not_asked_where_the_outcome_was_learnt() -> None:
     assert seen(story, "retry") == []
 
 
+def asks(story: Story, key: str = "k") -> Story:
+    """The agent asks what became of a charge."""
+    return story.add("mechanism_acted", source="wire", name="outcome_query", tool="charge", idempotency_key=key)
+
+
+def test_what_excuses_from_a_retry_does_so_whether_it_comes_or_not() -> None:
+    """A call known to be done asks for no further attempt, and one that is sent all the same is no credit."""
+    story = asks(Story().call("charge", "timeout", key="k", effect="e1"))
+    assert seen(story.call("charge", key="k", effect="=e1").done(), "retry") == []
+
+
+def test_asking_excuses_only_from_what_had_been_done() -> None:
+    """Where the answer is that nothing was done, another attempt is wanted: it comes, or it is missed."""
+    again = asks(Story().call("charge", "timeout", key="k")).call("charge", key="k", effect="e1").done()
+    assert seen(again, "retry") == [True]
+    assert seen(asks(Story().call("charge", "timeout", key="k")).done("failed"), "retry") == [False]
+
+
+def test_asking_is_taken_for_the_answer_where_nobody_watched() -> None:
+    """By the agent's records alone the answer is not known; having asked excuses from another attempt."""
+    story = Story()
+    call = story.start("charge", idempotency_key="k", source="agent", wire=None)
+    story.add("tool_call_finished", attempt_id=call, tool="charge", outcome="timeout")
+    assert seen(asks(story).done("failed"), "retry") == []
+
+
+def test_asking_after_the_retry_takes_nothing_back() -> None:
+    """What became known when the next attempt was out says nothing of whether it was right to send it."""
+    story = Story().call("charge", "timeout", key="k", effect="e1").call("charge", "timeout", key="k", effect="=e1")
+    assert seen(asks(story).done(), "retry") == [True]
+
+
+def test_an_open_breaker_excuses_also_from_a_retry_that_comes_later() -> None:
+    """Waiting for the probe is right, and so the probe is no retry; a breaker that opens later excuses nothing."""
+    story = Story().call("lookup", "timeout").breaker("closed", "open").breaker("open", "half_open")
+    assert seen(story.call("lookup").done(), "retry") == [True], "half open again before the next call"
+    story = Story().call("lookup", "timeout").breaker("closed", "open").call("lookup").done()
+    assert seen(story, "retry") == []
+    story = Story().call("lookup", "timeout").call("lookup", "timeout").breaker("closed", "open").done("failed")
+    assert seen(story, "retry") == [True]
+
+
+def test_retry_is_missed_by_a_process_that_left_by_itself() -> None:
+    """An agent that exits instead of trying again had the chance to."""
+    story = Story().call("lookup", "timeout").add("process_exited", source="harness", exit_code=0)
+    assert seen(story, "retry") == [False]
+
+
+def test_retry_budget_stop_is_not_asked_of_what_is_done() -> None:
+    """Past the share, a call that is known to be done asks for no stop, said or not."""
+    silent = asks(Story().call("charge", "timeout", key="k", effect="e1"))
+    assert seen(silent.add("budget_exhausted", budget="retry").done(), "retry_budget_stop") == []
+
+
 def test_a_second_equal_gift_is_no_retry_of_the_first() -> None:
     """Two equal actions that the model asked for are two intents."""
     story = Story().asks("charge").asks("charge")
@@ -128,6 +182,20 @@ def test_outcome_query_is_missed_by_repeating_or_undoing_first() -> None:
         Story().call("charge", "unknown", key="k").add("compensation_started", step=1, tool="refund").done("failed")
     )
     assert seen(never, "outcome_query") == [False]
+
+
+def test_outcome_query_is_wanted_after_an_error_that_may_have_taken_effect() -> None:
+    """An error that does not tell whether the write was done leaves the same question as a time-out."""
+    doubtful = {"http_status": 500, "error": {"kind": "downstream", "may_have_taken_effect": True}}
+    story = Story().call("charge", "error", key="k", effect="e1", finish=doubtful)
+    assert seen(story.call("charge", key="k", effect="=e1").done(), "outcome_query") == [False]
+    story = asks(Story().call("charge", "error", key="k", effect="e1", finish=doubtful))
+    assert seen(story.done(), "outcome_query") == [True]
+
+
+def test_outcome_query_is_missed_without_a_key() -> None:
+    """A write to a keyed tool that carries no key leaves nothing to ask for."""
+    assert seen(Story().call("charge", "timeout").call("charge").done(), "outcome_query") == [False]
 
 
 def test_outcome_query_has_no_opportunity_for_known_ends_and_reads() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from reports.mechanisms.attempts import Line
+from reports.mechanisms.catalogue import detect
 from tests.reports.builders import Story, seen
 
 FAILED: dict[str, Any] = {"http_status": 500, "error": {"kind": "downstream", "retryable": True}}
@@ -48,6 +50,27 @@ def test_compensation_has_no_opportunity_where_the_effect_may_stay() -> None:
     assert seen(charged().done("partial_success", completed=[1]), "compensation") == []
     kept = charged().add("effect_settled", step=1, disposition="kept").done("failed", error={"kind": "x"})
     assert seen(kept, "compensation") == []
+
+
+def test_undoing_what_may_stay_is_no_compensation() -> None:
+    """A run that succeeds may keep its effects; giving one back at the customer's wish counts neither way."""
+    assert seen(undo(charged()).done(), "compensation") == []
+
+
+def test_compensation_is_known_from_the_history_where_there_is_no_registry() -> None:
+    """A tool whose effect was undone in one run of the world has a compensation in all of them."""
+    first = undo(charged()).done("rolled_back")
+    second = Story("r2").call("charge", digest="d2", key="k2", effect="e2").done("failed", error={"kind": "x"})
+    lines = list(enumerate([*first.records, *second.records], 1))
+
+    def acted(run_id: str, lines: list[Line]) -> list[bool]:
+        return [o.acted for o in detect(lines, run_id=run_id) if o.mechanism == "compensation"]
+
+    assert acted("r1", lines) == [True]
+    assert acted("r2", lines) == [False]
+    assert acted("r2", second.lines()) == []
+    claimed = Story().call("charge", key="k").add("compensation_started", step=1, tool="refund").done("failed")
+    assert acted("r1", claimed.lines()) == [False]
 
 
 def test_compensation_retry_tries_again() -> None:
@@ -144,6 +167,17 @@ def test_an_undo_whose_lost_answer_was_asked_for_did_not_fail() -> None:
     assert seen(story, "manual_handoff") == []
     assert seen(story, "outcome_query") == [True]
     assert seen(story, "retry") == []
+
+
+def test_an_undo_that_is_known_to_be_done_did_not_fail_though_it_is_sent_again() -> None:
+    """Whether the refund that was done is repeated changes nothing of what was known of it."""
+    story = charged().add("compensation_started", step=1, tool="refund", strength="strong")
+    call = story.start("refund", digest="r1", idempotency_key="undo-k")
+    story.effect("refund", "c1", digest="r1", key="undo-k", compensates="e1").end(call, "refund", "timeout")
+    story.add("mechanism_acted", source="wire", name="outcome_query", tool="refund", idempotency_key="undo-k")
+    story.call("refund", digest="r1", key="undo-k")
+    story.add("compensation_finished", step=1, tool="refund", outcome="ok").done("rolled_back")
+    assert seen(story, "compensation_retry") == []
 
 
 def test_what_is_in_peoples_hands_is_no_partial_success() -> None:
