@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import math
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from harness.errors import HarnessError, told
+from harness.gate import StartGate, usable_cores
 from harness.lag import LagMonitor
 from harness.options import RunOptions
 from harness.outcome import run_result
@@ -36,7 +38,7 @@ class Tally:
 
 def default_parallel() -> int:
     """Twice the cores and two more: runs mostly wait, only their start-up computes, and that is gated."""
-    return 2 * (os.cpu_count() or 1) + 2
+    return 2 * usable_cores() + 2
 
 
 async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer: ResultWriter) -> Tally:
@@ -48,6 +50,8 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
     waiting = list(reversed(plan.worlds))
     deadline = None if options.max_time_s is None else time.monotonic() + options.max_time_s
     lag = LagMonitor()
+    # Judging computes. On the event loop it would make every run that goes on look late; one thread keeps the order.
+    judge = ThreadPoolExecutor(1, thread_name_prefix="judge")
     async with Stage(options.out / "stage") as stage:
         watching = asyncio.create_task(lag.watch())
         player = Player(
@@ -55,7 +59,7 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
             agent=options.agent,
             registry=options.registry_data,
             lag=lag,
-            gate=asyncio.Semaphore(os.cpu_count() or 1),
+            gate=StartGate(usable_cores()),
             folder=options.out / "runs",
         )
 
@@ -70,9 +74,14 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
                 except BaseException:
                     waiting.append(world)
                     raise
-                for result in _judged(played, world, options, writer):
-                    tally.results.append(result)
-                    announce(result)
+                judging = asyncio.get_running_loop().run_in_executor(judge, _judged, played, world, options, writer)
+                try:
+                    await asyncio.shield(judging)
+                finally:
+                    # Also where this is cancelled meanwhile: what is being written will have been written.
+                    for result in await judging:
+                        tally.results.append(result)
+                        announce(result)
 
         workers = [asyncio.create_task(work()) for _ in range(min(options.parallel, len(waiting) or 1))]
         try:
@@ -82,6 +91,7 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
                 task.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*workers, watching, return_exceptions=True)
+            judge.shutdown()
             tally.not_played = list(reversed(waiting))
     return tally
 
@@ -94,6 +104,10 @@ async def _play_world(player: Player, world: WorldPlan) -> list[Played]:
         return await _play(player, run)
 
     played = await asyncio.gather(*(one(index) for index in range(len(world.runs))))
+    # What a failure took from one run may have been the proof of another one's innocence.
+    sound_until = min(run.sound_until for run in played)
+    for run in played:
+        run.sound_until = sound_until
     with suppress(HarnessError):
         await player.stage.standins.ask("close_world", world=world.name)
     return list(played)
@@ -104,7 +118,7 @@ async def _play(player: Player, run: RunPlan) -> Played:
     try:
         return await player.play(run)
     except Exception as error:  # noqa: BLE001 - told as an error of the harness in this run
-        return Played(plan=run, records=[], harness_error=told(error))
+        return Played(plan=run, records=[], harness_error=told(error), sound_until=-math.inf)
 
 
 def _judged(played: list[Played], world: WorldPlan, options: RunOptions, writer: ResultWriter) -> list[RunResult]:
