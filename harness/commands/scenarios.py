@@ -14,6 +14,7 @@ from harness.planning import check_sites, misfits, unmatched
 from harness.scenario import Scenario, load_scenarios
 from harness.settings import load_settings
 from injectors.catalogue import KINDS, described
+from reports.text import counted
 
 ACTIONS = ("list", "kinds", "show", "validate")
 
@@ -126,5 +127,6 @@ def _validate(paths: list[Path], *, json: bool, quiet: bool) -> int:
     if json:
         print_json({"scenarios": len(scenarios), "valid": True})
     elif not quiet:
-        print_lines([f"{len(scenarios)} scenarios are valid"])
+        number = len(scenarios)
+        print_lines([f"{counted(number, 'scenario')} {'is' if number == 1 else 'are'} valid"])
     return 0

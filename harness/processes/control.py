@@ -24,6 +24,9 @@ Handler = Callable[[Message], Awaitable[Message]]
 LINE_LIMIT = 256 * 1024 * 1024
 """Bytes; a run's records travel as one line, and a hundred-thousand-line tool result must fit."""
 
+NAMES: Mapping[str, str] = {"_proxy": "the proxy", "_standins": "the process of the stand-ins", "_launcher": "the launcher"}
+"""What a process is called in messages: its command word means nothing to who reads them."""
+
 _encoder = msgspec.json.Encoder()
 
 
@@ -81,6 +84,7 @@ class ChildProcess:
     def __init__(self, word: str, *, on_event: Callable[[Message], None] | None = None) -> None:
         """`on_event` gets what nobody asked for, and `{"event": "lost", ..}` if the process ends of itself."""
         self.word = word
+        self.name = NAMES.get(word, f"the process {word}")
         self.ready: Message = {}
         self._on_event = on_event or (lambda _event: None)
         self._stopping = False
@@ -114,7 +118,7 @@ class ChildProcess:
         try:
             self.ready = await asyncio.wait_for(is_ready, limit_s)
         except TimeoutError:
-            raise HarnessError(f"the process {self.word} did not get ready within {limit_s:g} s") from None
+            raise HarnessError(f"{self.name} did not get ready within {limit_s:g} s") from None
         return self.ready
 
     async def ask(self, op: str, /, *, within_s: float = 60.0, **fields: Any) -> Message:
@@ -124,7 +128,7 @@ class ChildProcess:
         """
         process = self._process
         if process is None or process.stdin is None or self._ended:
-            raise HarnessError(f"the process {self.word} is not running")
+            raise HarnessError(f"{self.name} is not running")
         self._number += 1
         number = self._number
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -134,13 +138,13 @@ class ChildProcess:
             await process.stdin.drain()
             message = await asyncio.wait_for(answer, within_s)
         except TimeoutError:
-            raise HarnessError(f"the process {self.word} did not answer {op!r} within {within_s:g} s") from None
+            raise HarnessError(f"{self.name} did not answer {op!r} within {within_s:g} s") from None
         except (BrokenPipeError, ConnectionResetError):
-            raise HarnessError(f"the process {self.word} has ended") from None
+            raise HarnessError(f"{self.name} has ended") from None
         finally:
             self._waiting.pop(number, None)
         if "error" in message:
-            raise HarnessError(f"{self.word}, {op}: {message['error']}")
+            raise HarnessError(f"{self.name}: {message['error']}")
         return message
 
     async def stop(self, *, limit_s: float = 5.0) -> None:
@@ -181,13 +185,13 @@ class ChildProcess:
         for number in list(self._waiting):
             self._settle(number, {"error": "the process has ended; see its log"})
         if not self._stopping:
-            self._on_event({"event": "lost", "process": self.word})
+            self._on_event({"event": "lost", "process": self.name})
 
     def _settle(self, number: int | None, message: Message) -> None:
         waiting = self._waiting.get(-1 if number is None else number)
         if waiting and not waiting.done():
             if number == 0 and "error" in message:
-                waiting.set_exception(HarnessError(f"the process {self.word} ended before it was ready"))
+                waiting.set_exception(HarnessError(f"{self.name} ended before it was ready"))
             else:
                 waiting.set_result(message)
 

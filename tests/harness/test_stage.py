@@ -34,7 +34,7 @@ def test_a_lost_process_is_told_to_every_run(tmp_path: Path) -> None:
             queues = [stage.listen(run) for run in ("a", "b")]
             os.kill(stage.proxy.pid or 0, signal.SIGKILL)
             for queue in queues:
-                assert await asyncio.wait_for(queue.get(), 5) == {"event": "lost", "process": "_proxy"}
+                assert await asyncio.wait_for(queue.get(), 5) == {"event": "lost", "process": "the proxy"}
             with pytest.raises(HarnessError, match=r"not running|has ended"):
                 await stage.proxy.ask("close_run", run_id="a", limit_s=1)
 
