@@ -56,6 +56,8 @@ def retry_after_ignored(view: View) -> Iterator[Finding]:
             f" ({_times(len(lines))}).",
             advice="Wait at least as long as the server says; where that passes the deadline, stop and say so.",
             lines=list(lines),
+            tool=tool or None,
+            times=len(lines),
         )
 
 
@@ -70,6 +72,7 @@ def retry_amplification(view: View) -> Iterator[Finding]:
                 advice="Retry in one layer only, with one budget for the run: retries of an SDK, a framework and"
                 " the agent multiply.",
                 lines=[attempt.line for attempt in attempts],
+                tool=tool,
             )
 
 
@@ -88,6 +91,8 @@ def keyless_write(view: View) -> Iterator[Finding]:
             fact=f"{_named(tool)} was called without an idempotency key ({_times(len(lines))}).",
             advice="Derive one key from the intent before the first attempt and send it with every attempt.",
             lines=list(lines),
+            tool=tool,
+            times=len(lines),
         )
 
 
@@ -116,6 +121,7 @@ def status_dishonest(view: View) -> Iterator[Finding]:
             " effect.",
             advice="Return partial_success with the failed step and what stays, or failed with an error kind.",
             lines=[line, view.finished[0]],
+            tool=call.tool,
         )
         return
 
@@ -135,6 +141,8 @@ def service_duplicate(view: View) -> Iterator[Finding]:
             " not collapse it.",
             advice="Let the service collapse by idempotency key; the agent cannot prevent this.",
             lines=list(lines),
+            tool=tools[0] if len(tools) == 1 else None,
+            times=len(lines),
         )
 
 
@@ -151,6 +159,7 @@ def phantom_claim(view: View) -> Iterator[Finding]:
             fact=f"The agent holds {_named(tool, begins=False)} for done; the service did nothing.",
             advice="Take a write for done only when the service's own answer, or a query of its state, says so.",
             lines=[attempt.line, attempt.end_line or attempt.line],
+            tool=tool,
         )
 
 
@@ -205,6 +214,8 @@ def unstructured_tool_error(view: View) -> Iterator[Finding]:
             advice="Let the tool say kind, retryable, retry_after_s and may_have_taken_effect: without them an agent"
             " cannot choose between repeating, asking and giving up.",
             lines=list(lines),
+            tool=tool,
+            times=len(lines),
         )
 
 
@@ -215,6 +226,7 @@ def egress_findings(hosts: Iterable[str]) -> Iterator[Finding]:
             code="egress",
             fact=f"The agent tried to reach {host} ({_times(count)}), which nobody declared.",
             advice="Declare the tool in tools.yaml, or take the call out: it bypasses every fault and every check.",
+            times=count,
         )
 
 

@@ -76,12 +76,17 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A fact worth knowing that is no invariant: code, what was seen, what to do, and where."""
+    """A fact worth knowing that is no invariant: code, what was seen, what to do, and where.
+
+    `tool` is the one that it is about, if it is about one, and `times` how often it was seen in the run.
+    """
 
     code: str
     fact: str
     advice: str
     lines: list[int | str] = []
+    tool: str | None = None
+    times: int = 1
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,13 +5,14 @@ The exit code is decided here and nowhere else, so that console, JSON, JUnit, HT
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
 from reports.rates import Rate, activation_rates, gates
 from reports.results import INVARIANTS, VERDICT_WORDS, Results, Ruling, RunResult, scenario_key
-from reports.text import scenario_label
+from reports.text import counted, scenario_label
 
 FORMAT = 1
 NOT_JUDGED = "no run at all was judged"
@@ -53,10 +54,23 @@ class RunFinding(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
     run_id: str
     lines: list[int | str] = []
+    tool: str | None = None
+    times: int = 1
+
+
+class Untold(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an invariant could not be told, and in how many runs for this reason."""
+
+    invariant: str
+    why: str
+    runs: int
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
-    """Why something stays undecided (or only warns): `what` is `run`, `fault`, `mechanism` or `session`."""
+    """Why something stays undecided (or only warns): `what` is `run`, `fault`, `mechanism` or `session`.
+
+    `problem` is the status that a mechanism has in this scenario, such as `below-floor`.
+    """
 
     what: str
     why: str
@@ -64,6 +78,7 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str | None = None
     trace: str | None = None
     mechanism: str | None = None
+    problem: str | None = None
 
 
 class RunError(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +120,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     undecided: list[Doubt] = []
     warnings: list[Doubt] = []
     errors: list[RunError] = []
+    unobservable: list[Untold] = []
 
     def to_json(self) -> bytes:
         """The answer of `run --json`, one line, in the order of the contract."""
@@ -114,25 +130,21 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         """The verdict in words: one sentence that a person reads first."""
         if self.exit_code == VIOLATED:
             hit = len({violation.run_id for violation in self.violations})
-            return f"{_count(len(self.violations), 'violation')} in {hit} of {_count(self.runs, 'run')}"
+            return f"{counted(len(self.violations), 'violation')} in {hit} of {counted(self.runs, 'run')}"
         if self.exit_code == HARNESS_ERROR:
             failed = sum(error.run_id is not None for error in self.errors)
             where = f"in {failed} of" if failed == self.harness_errors else "after"
-            return f"The harness failed {where} {_count(self.runs, 'run')}; no violation was found"
+            return f"The harness failed {where} {counted(self.runs, 'run')}; no violation was found"
         if self.exit_code == UNDECIDED:
             if not self.judged:
-                return "Undecided: no run at all was judged"
-            return f"Undecided in {_count(len(self.undecided), 'case')}; no violation was found"
+                return f"Undecided: {NOT_JUDGED}"
+            return f"Undecided in {counted(len(self.undecided), 'case')}; no violation was found"
         if self.vacuous == self.judged:
-            return f"No violation, but nothing could have broken in {_count(self.runs, 'run')}"
+            return f"No violation, but nothing could have broken in {counted(self.runs, 'run')}"
         untold = sum(words["unobservable"] for words in self.verdicts.values())
         if untold:
-            return f"No violation in {_count(self.runs, 'run')}; {_count(untold, 'verdict')} could not be told"
-        return f"Every invariant held in {_count(self.runs, 'run')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
+            return f"No violation in {counted(self.runs, 'run')}; {counted(untold, 'verdict')} could not be told"
+        return f"Every invariant held in {counted(self.runs, 'run')}"
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -192,7 +204,15 @@ def summarise(
         harness_errors=len(errors),
         activations=activation_rates(runs),
         findings=[
-            RunFinding(code=found.code, fact=found.fact, advice=found.advice, run_id=run.run_id, lines=found.lines)
+            RunFinding(
+                code=found.code,
+                fact=found.fact,
+                advice=found.advice,
+                run_id=run.run_id,
+                lines=found.lines,
+                tool=found.tool,
+                times=found.times,
+            )
             for run in runs
             for found in run.findings
         ],
@@ -203,6 +223,7 @@ def summarise(
         undecided=undecided,
         warnings=warnings,
         errors=errors,
+        unobservable=_untold(runs),
     )
 
 
@@ -274,11 +295,29 @@ def _doubts(runs: list[RunResult]) -> tuple[list[Doubt], list[Doubt]]:
     warnings: list[Doubt] = []
     for gate in gates(runs):
         if gate.problem:
-            doubt = Doubt(what="mechanism", why=gate.sentence(), scenario=gate.scenario, mechanism=gate.mechanism)
+            doubt = Doubt(
+                what="mechanism",
+                why=gate.sentence(),
+                scenario=gate.scenario,
+                mechanism=gate.mechanism,
+                problem=gate.problem,
+            )
             (undecided if gate.decides else warnings).append(doubt)
     if not any(run.judged or run.violations() for run in runs):
         undecided.append(Doubt(what="session", why=NOT_JUDGED))
     return undecided, warnings
+
+
+def _untold(runs: Iterable[RunResult]) -> list[Untold]:
+    """The reasons of unobservable verdicts, the most frequent first."""
+    counts = Counter(
+        (ruling.invariant, ruling.message or "no reason is given")
+        for run in runs
+        if run.harness_error is None
+        for ruling in run.verdicts
+        if ruling.verdict == "unobservable"
+    )
+    return [Untold(invariant=name, why=why, runs=number) for (name, why), number in counts.most_common()]
 
 
 def _violation(run: RunResult, ruling: Ruling) -> Violation:
