@@ -152,7 +152,7 @@ def run(
             sys.stdout.writelines(f"{pair['run_id']}\n" for pair in pairs)
         return 0
     summary = command.execute(request)
-    return command.show(summary, json=json, quiet=quiet)
+    return command.show(summary, json=json, quiet=quiet, directory=request.folder())
 
 
 @app.command()

@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from io import StringIO
+from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from rich.console import Console, Group
+from rich.cells import cell_len
+from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -21,6 +24,15 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from reports.glance import (
+    failure_legend,
+    finding_groups,
+    mechanism_legend,
+    rated,
+    status_label,
+    untold_sentences,
+    verdict_legend,
+)
 from reports.rates import Rate, percent
 from reports.results import VERDICT_WORDS, RunResult
 from reports.summary import (
@@ -33,7 +45,7 @@ from reports.summary import (
     doubt_sentences,
     most_telling,
 )
-from reports.text import counted, duration, lines_label, plain, scenario_label
+from reports.text import counted, duration, lines_label, number, plain, scenario_label
 
 MOST_LISTED = 12
 """Violations, doubts and the like that are written out; the rest is counted and stands in the files."""
@@ -47,55 +59,85 @@ _STATUS_TONES = {
     "below-floor": "yellow",
     "excessive": "yellow",
 }
-NON_TTY_WIDTH = 110
+RULE_WIDTH = 110
+UNBROKEN = 100_000
+"""Columns off a terminal: so many that no sentence is broken."""
+ADVICE_LIMIT = 160
 QUIET_EVERY_S = 10.0
 
 
-def show_summary(summary: Summary, *, quiet: bool = False, file: IO[str] | None = None) -> None:
+def show_summary(
+    summary: Summary, *, quiet: bool = False, directory: Path | None = None, file: IO[str] | None = None
+) -> None:
     """Writes the summary to standard output (or `file`); `quiet` leaves the headline and what is wrong.
 
-    Off a terminal there is no colour and no blank at the end of a line.
+    The last line names the report in the result `directory`. Off a terminal there is no colour, no blank at the end
+    of a line, and no sentence is broken: nobody knows how wide the reader's window is.
     """
     target = file if file is not None else sys.stdout
     if target.isatty():
-        _show(summary, Console(file=target, highlight=False), quiet=quiet)
+        _show(summary, Console(file=target, highlight=False), quiet=quiet, directory=directory)
         return
     written = StringIO()
-    _show(summary, Console(file=written, highlight=False, no_color=True, width=NON_TTY_WIDTH), quiet=quiet)
+    console = Console(file=written, highlight=False, no_color=True, width=UNBROKEN)
+    _show(summary, console, quiet=quiet, directory=directory)
     target.write("".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines()))
 
 
-def _show(summary: Summary, console: Console, *, quiet: bool) -> None:
+def _show(summary: Summary, console: Console, *, quiet: bool, directory: Path | None) -> None:
+    """What went wrong first, then the tables that it shows in, then what is worth knowing besides."""
     console.print(_headline(summary))
     if not quiet:
-        console.print(_counts(summary))
+        _counts(summary, console)
+    _items(console, "Harness errors", [error.sentence() for error in summary.errors], "magenta")
     if summary.violations:
         _title(console, "Violations", "red")
         _violations(summary.violations, console)
+    _items(console, "Undecided", doubt_sentences(summary.undecided), "yellow")
     if not quiet:
+        _tables(summary, console)
+        _items(console, "Warnings", doubt_sentences(summary.warnings), "dim")
+        _findings(summary, console)
+    if directory is not None and not (quiet and summary.exit_code == HELD):
+        if not quiet:
+            console.print()
+        console.print(Text(f"report: {plain(directory / 'report.html')}"), soft_wrap=True)
+
+
+def _tables(summary: Summary, console: Console) -> None:
+    """Both tables, each with the words that it uses; a session that judged nothing has nothing to put in them."""
+    if any(any(words.values()) for words in summary.verdicts.values()):
         _title(console, "Invariants", "dim")
         console.print(_invariants(summary))
+        _legend(console, verdict_legend(summary))
+        for text in _listed(untold_sentences(summary)):
+            console.print(_indented(Text.assemble("unobservable: ", text, style="dim")))
+    rates = rated(summary)
+    if rates:
         _title(console, "Mechanisms", "dim")
-        console.print(_activations(summary))
-    for title, items, tone in (
-        (
-            "Harness errors",
-            [error.sentence() for error in summary.errors],
-            "magenta",
-        ),
-        ("Undecided", doubt_sentences(summary.undecided), "yellow"),
-        ("Warnings", [] if quiet else doubt_sentences(summary.warnings), "dim"),
-        ("Findings", [] if quiet else _findings(summary), "dim"),
-    ):
-        if items:
-            _title(console, title, tone)
-            for text in _listed(items):
-                console.print(text)
+        console.print(_activations(summary, rates))
+        without = len(summary.activations) - len(rates)
+        if without:
+            console.print(Text(f"no opportunity for {without} other{'s' if without > 1 else ''}", style="dim"))
+        _legend(console, mechanism_legend(summary))
+
+
+def _items(console: Console, title: str, items: list[str], tone: str) -> None:
+    if items:
+        _title(console, title, tone)
+        for text in _listed(items):
+            console.print(text)
+
+
+def _legend(console: Console, words: list[tuple[str, str]]) -> None:
+    """What the words above mean, one dim line each."""
+    for word, meaning in words:
+        console.print(Text(f"{word} = {meaning}", style="dim"))
 
 
 def _title(console: Console, text: str, tone: str) -> None:
     console.print()
-    console.print(Rule(text, align="left", style=tone))
+    console.print(Rule(text, align="left", style=tone), width=min(console.width, RULE_WIDTH))
 
 
 def _headline(summary: Summary) -> Text:
@@ -106,19 +148,28 @@ def _headline(summary: Summary) -> Text:
     )
 
 
-def _counts(summary: Summary) -> Text:
+def _counts(summary: Summary, console: Console) -> None:
+    """What was played, broken between two counts and never within one."""
     faults = summary.faults
     parts = [
         f"agent {plain(summary.agent)}" if summary.agent else "",
         counted(summary.runs, "run"),
         counted(summary.scenarios, "scenario"),
         counted(summary.traces, "trace"),
-        f"{faults.fired} of {counted(faults.armed, 'fault')} fired",
+        f"{number(faults.fired)} of {counted(faults.armed, 'fault')} fired",
         counted(summary.ordinary_failures, "ordinary failure"),
         duration(summary.wall_s),
         f"seed {summary.seed}" if summary.seed is not None else "",
     ]
-    return Text("  " + " · ".join(part for part in parts if part), style="dim")
+    line = ""
+    for part in filter(None, parts):
+        longer = f"{line} · {part}" if line else f"  {part}"
+        if line and cell_len(longer) > console.width:
+            console.print(Text(line, style="dim"))
+            longer = f"  {part}"
+        line = longer
+    console.print(Text(line, style="dim"))
+    _legend(console, [(f"  {word}", meaning) for word, meaning in failure_legend(summary)])
 
 
 def _violations(violations: list[Violation], console: Console) -> None:
@@ -173,50 +224,33 @@ def _verdict_tone(word: str, count: int) -> str:
     return {"held": "green", "violated": "bold red", "unobservable": "yellow"}.get(word, "dim")
 
 
-def _activations(summary: Summary) -> Group:
-    """Mechanisms that had an opportunity, or should have had one; the others in one line."""
+def _activations(summary: Summary, rates: Mapping[str, Rate]) -> Table:
+    """The rates of `rates`. Floors are per scenario: they stand with the status, not against the totals."""
     table = _table()
     table.add_column("mechanism")
     table.add_column("acted", justify="right")
     table.add_column("rate", justify="right")
     table.add_column("95 % interval", justify="right")
-    table.add_column("floor", justify="right")
     table.add_column("status")
-    without = [name for name, rate in summary.activations.items() if not rate.opportunities and rate.floor is None]
-    for name, rate in summary.activations.items():
-        if name not in without:
-            table.add_row(plain(name), *_rate_cells(rate))
-    parts: list[Table | Padding] = [table] if table.row_count else []
-    if without:
-        note = Text(f"no opportunity: {', '.join(map(plain, without))}", style="dim")
-        parts.append(Padding(note, (0, 0, 0, 0), expand=False))
-    return Group(*parts)
+    for name, rate in rates.items():
+        table.add_row(
+            plain(name),
+            f"{rate.activations}/{rate.opportunities}",
+            percent(rate.rate),
+            Text(f"{percent(rate.low)} – {percent(rate.high)}" if rate.opportunities else "–", style="dim"),
+            Text(status_label(summary, name), style=_STATUS_TONES.get(rate.status, "")),
+        )
+    return table
 
 
-def _rate_cells(rate: Rate) -> list[Text]:
-    interval = f"{percent(rate.low)} – {percent(rate.high)}" if rate.opportunities else "–"
-    return [
-        Text(f"{rate.activations}/{rate.opportunities}"),
-        Text(percent(rate.rate)),
-        Text(interval, style="dim"),
-        Text(percent(rate.floor), style="dim"),
-        Text(rate.status, style=_STATUS_TONES.get(rate.status, "")),
-    ]
-
-
-def _place(scenario: int | str | None, trace: str | None, what: str) -> str:
-    where = " · ".join(
-        part for part in (scenario_label(scenario) if scenario is not None else "", trace or "") if part
-    )
-    return f"{where}: {what}" if where else what
-
-
-def _findings(summary: Summary) -> list[str]:
-    """One line per code: how many runs show it, and the fact of the first."""
-    by_code: dict[str, list[str]] = {}
-    for finding in summary.findings:
-        by_code.setdefault(finding.code, []).append(finding.fact)
-    return [f"{code} ({counted(len(facts), 'time')}): {facts[0]}" for code, facts in by_code.items()]
+def _findings(summary: Summary, console: Console) -> None:
+    """One line per code with tools and counts, and the advice in short."""
+    groups = finding_groups(summary.findings)
+    if groups:
+        _title(console, "Findings", "dim")
+    for group in groups:
+        console.print(Text(f"{plain(group.code)}: {plain(group.sentence())}"))
+        console.print(_indented(Text(f"→ {plain(group.advice, limit=ADVICE_LIMIT)}", style="dim")))
 
 
 def _listed(items: list[str]) -> list[Text]:
@@ -240,7 +274,7 @@ class Progress:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("runs ·"),
+                TextColumn("run ·" if total == 1 else "runs ·"),
                 TimeElapsedColumn(),
                 TextColumn("· left"),
                 TimeRemainingColumn(),
@@ -275,7 +309,7 @@ class Progress:
     def line(self) -> str:
         """The state in words: `12/40 runs, 1 bad, about 18 s left`."""
         spent = time.monotonic() - self._began
-        parts = [f"{self._done}/{self._total} runs"]
+        parts = [f"{self._done}/{self._total} run{'' if self._total == 1 else 's'}"]
         if self._bad:
             parts.append(f"{self._bad} bad")
         if self._done < self._total and self._done:

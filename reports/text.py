@@ -56,10 +56,14 @@ def lines_label(evidence: list[int | str]) -> str:
     return f"lines {', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 run`, `1 204 runs`: thousands apart by a thin blank."""
-    word = noun if number == 1 else plural or f"{noun}s"
-    return f"{number:,} {word}".replace(",", "\u2009")
+def number(count: int) -> str:
+    """`1 204`: thousands apart by a thin blank."""
+    return f"{count:,}".replace(",", "\u2009")
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 run`, `1 204 runs`."""
+    return f"{number(count)} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def fired(times: int) -> str:

@@ -22,4 +22,4 @@ def execute(
     for name, copy in (("report.html", html), ("junit.xml", junit), ("summary.md", markdown)):
         if copy is not None and copy.resolve() != (directory / name).resolve():
             shutil.copyfile(directory / name, copy)
-    return show(summary, json=json, quiet=quiet)
+    return show(summary, json=json, quiet=quiet, directory=directory)

@@ -24,9 +24,10 @@ from harness.scenario import Scenario, load_scenarios
 from harness.session import session_of
 from harness.settings import APPLICATION, Settings, load_settings
 from reports.console import Progress
-from reports.render import WRITTEN, render_all
+from reports.render import HTML, WRITTEN, render_all
 from reports.results import Results, ResultsError, RunResult, read_results
 from reports.summary import Summary, summarise
+from reports.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,10 @@ class RunRequest:
     only: Path | None = None
     max_time_s: float | None = None
     quiet: bool = False
+
+    def folder(self) -> Path:
+        """Where the results go."""
+        return self.out or load_settings().out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +87,7 @@ def prepare(request: RunRequest) -> Prepared:
     usable, notes = _usable(scenarios, traces, tools, selection=selection)
     plan = plan_runs(usable, traces, registry=tools.registry, selection=selection)
     if plan.skipped_combinations:
-        notes.append(f"{plan.skipped_combinations} combinations were skipped: their faults shadow each other")
+        notes.append(f"{counted(plan.skipped_combinations, 'combination')} left out: faults that shadow each other")
     return Prepared(plan=plan, agent=agent, tools=tools, out=out, notes=tuple(notes))
 
 
@@ -239,7 +244,8 @@ def _opening(prepared: Prepared, request: RunRequest, *, already: int) -> list[s
     plan = prepared.plan
     runs = sum(len(world.runs) for world in plan.worlds)
     lines = [
-        f"agent {prepared.agent.name}: {len(plan.scenarios)} scenarios on {len(plan.traces)} traces, {runs} runs"
+        f"agent {prepared.agent.name}: {counted(len(plan.scenarios), 'scenario')}"
+        f" on {counted(len(plan.traces), 'trace')}, {counted(runs, 'run')}"
         + (f" to go, {already} done before" if already else ""),
         *prepared.notes,
     ]
@@ -284,15 +290,15 @@ def pairs(prepared: Prepared) -> list[dict[str, Any]]:
     ]
 
 
-def show(summary: Summary, *, json: bool, quiet: bool) -> int:
-    """Print the summary and return its exit code, also where nobody reads to the end (`| head`)."""
+def show(summary: Summary, *, json: bool, quiet: bool, directory: Path) -> int:
+    """Print the summary of a result directory and return its exit code, also where nobody reads on (`| head`)."""
     try:
         if json:
             sys.stdout.buffer.write(summary.to_json() + b"\n")
         else:
             from reports.console import show_summary
 
-            show_summary(summary, quiet=quiet)
+            show_summary(summary, quiet=quiet, directory=directory if (directory / HTML).exists() else None)
         sys.stdout.flush()
     except BrokenPipeError:
         # What is still buffered would be tried once more at the end, and fail again.

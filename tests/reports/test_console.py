@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from reports.console import MOST_LISTED, Progress, show_summary
-from reports.results import Bound, FaultUse, Results, RunResult
+from reports.results import Bound, FaultUse, Results, Ruling, RunResult
 from reports.summary import summarise
 from tests.reports.builders import acts, double_charge, held, result, violated
 
@@ -48,12 +51,13 @@ def test_violations_and_rates_are_never_in_one_table() -> None:
     assert "violat" not in text[mechanisms:].split("Findings")[0].lower()
 
 
-def test_rates_come_with_interval_floor_and_status() -> None:
-    """Counts, rate, Wilson interval, floor, status; what had no opportunity is named in one line."""
+def test_rates_come_with_interval_and_status() -> None:
+    """Counts, rate, Wilson interval, the scenario whose floor was missed; what had no opportunity is counted."""
     text = shown(result(activations={"retry": acts(4, 3)}, expect={"retry": Bound(min=0.9)}))
     row = next(line for line in text.splitlines() if line.startswith("retry "))
-    assert row.split() == ["retry", "3/4", "75", "%", "30", "%", "–", "95", "%", "90", "%", "below-floor"]
-    assert "no opportunity: retry_budget_stop" in text
+    assert row.split() == ["retry", "3/4", "75", "%", "30", "%", "–", "95", "%", "below-floor", "in", "204"]
+    assert "\nno opportunity for 24 others\n" in text
+    assert "\nbelow-floor = it acted less often than a scenario asks for (its floor)" in text
     assert "204: retry acted at 3 of 4 opportunities (75 %), under its floor of 90 %" in text
     assert text.startswith("? Undecided in 1 case")
 
@@ -71,7 +75,7 @@ def test_everything_else_is_told_in_short() -> None:
     assert "1 ordinary failure" in text
     assert "204 · c: the fault kill at charge#1/1 was armed and never fired" in text
     assert "204 · d: the proxy fell" in text
-    assert "keyless-write (1 time): A fact." in text
+    assert "keyless-write: A fact, in 1 run\n  → An advice.\n" in text
     assert "3 of 4 faults fired" in text
 
 
@@ -106,12 +110,62 @@ def test_hostile_text_cannot_touch_the_terminal() -> None:
 
 
 def test_a_terminal_gets_colour_and_a_file_none() -> None:
-    """Plain where it is piped."""
+    """Plain where it is piped, and no sentence broken."""
     terminal = Terminal()
     show_summary(summarise(Results(Path("out"), (result(),))), file=terminal)
     assert "\x1b[" in terminal.getvalue()
     assert "\x1b[" not in shown(result())
-    assert max(map(len, shown(result()).splitlines())) <= 110
+    long = " ".join(["much"] * 80)
+    assert f"\n  {long}\n" in shown(result(verdicts=[violated(message=long), *held("single-effect")]))
+
+
+def test_counts_are_broken_between_and_never_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a narrow terminal a count stays with its noun, a time with its unit."""
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = Terminal()
+    show_summary(summarise(Results(Path("out"), (result(),)), wall_s=312), file=terminal)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert lines[1:3] == [
+        "  agent reference · 1 run · 1 scenario · 1 trace",
+        "  1 of 1 fault fired · 0 ordinary failures",
+    ]
+    assert lines[3] == "  5 min 12 s"
+
+
+def test_the_last_line_says_where_the_report_is() -> None:
+    """Also in a quiet session, as soon as something is to be looked up."""
+    assert shown(result(), directory=Path("out")).endswith("\n\nreport: out/report.html\n")
+    assert "report:" not in shown(result(), directory=Path("out"), quiet=True)
+    bad = result(verdicts=[violated(), *held("single-effect")])
+    assert shown(bad, directory=Path("out"), quiet=True).endswith("\nreport: out/report.html\n")
+
+
+def test_words_are_explained_where_they_occur_and_only_there() -> None:
+    """A legend line per word; the reasons of unobservable verdicts, each with its runs."""
+    odd = Ruling(invariant="budgets", verdict="unobservable", message="tokens are limited, and none is recorded")
+    text = shown(
+        result("r1", verdicts=[*held("budgets"), odd], ordinary_failure=True, activations={"retry": acts(5, 0)}),
+        result("r2", verdicts=[*held("budgets"), odd]),
+    )
+    for word in ("ordinary failure", "unobservable", "silent"):
+        assert text.count(f"{word} = ") == 1
+    for word in ("vacuous", "below-floor", "excessive", "no-opportunity"):
+        assert f"{word} = " not in text
+    assert "unobservable: budgets, 2 runs: tokens are limited, and none is recorded" in text
+    assert " = " not in shown(result())
+
+
+def test_what_went_wrong_comes_before_the_tables() -> None:
+    """Errors of the harness, violations, doubts; where nothing was judged there are no tables."""
+    error = result("r2", trace="b", harness_error="no such command", verdicts=[])
+    text = shown(result("r1", verdicts=[violated(), *held("single-effect")], undecided="odd"), error)
+    places = [text.index(f"\n{title} ─") for title in ("Harness errors", "Violations", "Undecided", "Invariants")]
+    assert places == sorted(places)
+    alone = shown(error)
+    assert "no such command" in alone
+    assert "Invariants" not in alone
+    assert "Mechanisms" not in alone
 
 
 def test_a_command_is_never_broken_into_lines() -> None:
