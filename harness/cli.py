@@ -255,3 +255,8 @@ def doctor(json: Json = False, quiet: Quiet = False) -> int:
     from harness.commands import doctor as command
 
     return command.execute(json=json, quiet=quiet)
+
+
+def _words(given: list[str] | None) -> tuple[str, ...]:
+    """What an option says that may be repeated and may hold several, separated by commas."""
+    return tuple(word for value in given or () for part in value.split(",") if (word := part.strip()))
