@@ -118,7 +118,8 @@ def _registry(encoded: bytes) -> Registry:
 
 
 class _LogWatch(logging.Handler):
-    """mitmproxy only logs it when something inside it crashes. Such a run has no result."""
+    """mitmproxy only logs it when something inside it crashes. Such a run has no result, and its connection would
+    hang."""
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(logging.ERROR)
@@ -127,4 +128,5 @@ class _LogWatch(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-            self._hooks.failed(None, f"mitmproxy: {record.getMessage()} ({type(error).__name__}: {error})")
+            why = f"mitmproxy: {record.getMessage()} ({type(error).__name__}: {error})"
+            self._hooks.crashed(getattr(record, "client", None), why)

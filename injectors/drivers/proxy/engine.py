@@ -1,13 +1,15 @@
 """mitmproxy, reduced to what is needed: one `Master` per process, few addons, one port per run.
 
-Everything that depends on how mitmproxy is built inside is in this module and in `sockets`. Verified on 11.0.2 and
-12.3. Two masters in one process would both serve with the addons of the second: there is one.
+What depends on how mitmproxy is built inside is here, in `sockets`, `prompt` and `lean`. Verified on 11.0.2 and 12.3.
+Two masters in one process would both serve with the addons of the second: there is one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +22,7 @@ from mitmproxy.options import Options
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server import ConnectionHandler
 
-from injectors.drivers.proxy.lean import DirectHooks, plain_options
+from injectors.drivers.proxy.lean import check_insides, plain_options, skip_type_checks
 from injectors.drivers.proxy.run import DriverError
 
 _ATTEMPTS = 50
@@ -44,14 +46,15 @@ class Engine:
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Bring the master up; no port is open yet."""
+        """Bring the master up; no port is open yet. Raises `DriverError` where mitmproxy is not as expected."""
+        check_insides()
+        skip_type_checks()
         options: Any = Options(confdir=str(self._confdir), mode=[])
         master: Any = Master(options)
         master.addons.add(self._proxyserver, self._addon)
         # The option exists once the addon that defines it is there. `eager` might connect before a request is read.
         options.update(connection_strategy="lazy")
         self.options = plain_options(options)
-        master.addons.handle_lifecycle = DirectHooks(self._proxyserver, self._addon)
         self._master = master
         self._running = asyncio.create_task(master.run())
         while not self._proxyserver.is_running:
@@ -59,15 +62,22 @@ class Engine:
                 raise DriverError("mitmproxy ended before it had started") from self._running.exception()
             await asyncio.sleep(0.001)
 
-    async def stop(self) -> None:
-        """Close all ports and connections, then end the master. Nothing is left, not even a task."""
+    async def stop(self, limit_s: float = 5.0) -> None:
+        """Close all ports and connections, then end the master. Nothing is left, not even a task.
+
+        A connection that is not gone after `limit_s` seconds is torn down and named on standard error.
+        """
         if self._master is None or self._running is None:
             return
         await self._serve({})
         for handler in list(self._proxyserver.connections.values()):
             _cut(handler)
-        while self._proxyserver.connections:  # noqa: ASYNC110 - mitmproxy has no event for it
+        deadline = time.monotonic() + limit_s
+        while self._proxyserver.connections and time.monotonic() < deadline:  # noqa: ASYNC110 - no event for it
             await asyncio.sleep(0.005)
+        for handler in self._proxyserver.connections.values():
+            print(f"the connection of {handler.client.peername} did not end", file=sys.stderr)  # noqa: T201
+            _tear(handler)
         self._master.shutdown()
         await self._running
 
@@ -101,6 +111,10 @@ class Engine:
         for handler in list(self._proxyserver.connections.values()):
             if handler.client.sockname[1] == port:
                 yield handler
+
+    def from_address(self, peername: tuple[str, int]) -> ConnectionHandler | None:
+        """The handler of the client connection that comes from an address."""
+        return next((h for h in self._proxyserver.connections.values() if h.client.peername == peername), None)
 
     def cut(self, handler: ConnectionHandler) -> None:
         """End a client connection, and what it has upstream."""
@@ -136,3 +150,10 @@ def _cut(handler: ConnectionHandler) -> None:
         if io.handler is not None:
             with suppress(RuntimeError):
                 io.handler.cancel("closed by the proxy driver")
+
+
+def _tear(handler: ConnectionHandler) -> None:
+    """Close the sockets of a connection below whatever still holds it."""
+    for io in handler.transports.values():
+        if isinstance(io.writer, asyncio.StreamWriter):
+            io.writer.transport.abort()

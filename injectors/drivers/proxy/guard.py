@@ -17,7 +17,8 @@ class Guardian(Protocol):
     """Who is told of errors in hooks."""
 
     def failed(self, subject: Any, why: str) -> None:
-        """A hook has raised while it dealt with `subject` (a flow, or the data of a connection)."""
+        """A hook has raised while it dealt with `subject` (a flow, or the data of a connection): nothing of it may go
+        on, nor wait for what will not come."""
 
     def waiting(self, subject: Any, by: int) -> None:
         """One hook more (or less) is waiting for something on behalf of `subject`."""

@@ -20,9 +20,9 @@ from injectors.core import Reply, Request
 from injectors.drivers.proxy.crossing import Crossing, forward, response
 from injectors.drivers.proxy.engine import Engine
 from injectors.drivers.proxy.guard import guarded
-from injectors.drivers.proxy.prompt import PromptHttp
+from injectors.drivers.proxy.prompt import PromptHttp, flow_hooks
 from injectors.drivers.proxy.run import DriverError, Run, first_of
-from injectors.drivers.proxy.sockets import ClientGoneError, Gathering, kill, writer_of
+from injectors.drivers.proxy.sockets import ClientGoneError, kill, watch, writer_of
 
 _HERE = frozenset({"127.0.0.1", "localhost", "::1"})
 _CROSSING = "stormproof"
@@ -41,6 +41,7 @@ class Hooks:
         """What will be written upstream next. An entry lives as long as its connection, which may write once more
         after the agent is known to have left."""
         self._kills: dict[str, asyncio.Future[bool]] = {}
+        self._flow_hooks = flow_hooks(self)
 
     # ------------------------------------------------------------------------------------------ connections
 
@@ -48,20 +49,11 @@ class Hooks:
     def next_layer(self, data: NextLayer) -> None:
         # Plain HTTP and nothing else: guessing protocols, as mitmproxy would, lets bytes through uninspected.
         data.context.options = self._engine.options
-        data.layer = PromptHttp(data.context, self)
-
-    @guarded
-    def client_connected(self, client: Client) -> None:
-        handler = self._engine.handler(client.id)
-        if handler is not None:
-            with suppress(ClientGoneError):
-                Gathering.of(handler).add(writer_of(handler, client))
+        data.layer = PromptHttp(data.context, self._flow_hooks)
 
     @guarded
     def server_connect(self, data: ServerConnectionHookData) -> None:
-        run = self._run_of(data.client)
-        known = {(up.host, up.port) for up in run.upstreams.values()} if run else set()
-        if data.server.address is None or data.server.address[:2] not in known:
+        if data.server.address is None or data.server.address[:2] not in _known(self._run_of(data.client)):
             data.server.error = "only the stand-ins of a run can be reached"
             raise DriverError(f"a connection to {data.server.address} was about to be opened")
 
@@ -78,7 +70,7 @@ class Hooks:
 
         if handler is not None:
             with suppress(ClientGoneError):  # closed again already: nothing will be sent
-                Gathering.of(handler).add(writer_of(handler, data.server), sending)
+                watch(writer_of(handler, data.server), sending)
 
     @guarded
     def client_disconnected(self, client: Client) -> None:
@@ -93,6 +85,10 @@ class Hooks:
             kill(flow)
         else:
             self._refuse_host(flow, run)
+
+    def stormproof_rest(self, rest: Awaitable[None]) -> Awaitable[None]:
+        """What a hook has left to be awaited; it is guarded already."""
+        return rest
 
     # ---------------------------------------------------------------------------------------------- requests
 
@@ -221,17 +217,31 @@ class Hooks:
             done.set_result(struck)
 
     def failed(self, subject: Any, why: str) -> None:
-        """A hook has raised: fail the run, kill the flow."""
-        client = getattr(subject, "client_conn", None) or getattr(subject, "client", None) or subject
-        run = self._run_of(client) if isinstance(client, Client) else None
-        for broken in [run] if run else self.runs.values():
-            broken.fail(why)
-        if isinstance(subject, HTTPFlow):
-            crossing = _crossing(subject)
+        """A hook has raised: fail the run, kill the flow. Where there is no flow, the connection is cut."""
+        client = _client_of(subject)
+        run = self._run_of(client) if client is not None else None
+        try:
+            for broken in [run] if run else self.runs.values():
+                broken.fail(why)
+            crossing = _crossing(subject) if isinstance(subject, HTTPFlow) else None
             if crossing is not None:
-                crossing.run.wire.lost(crossing.exchange, "unknown", time.time())
                 crossing.over()
-            kill(subject)
+                crossing.run.wire.lost(crossing.exchange, "unknown", time.time())
+        finally:
+            if isinstance(subject, HTTPFlow):
+                kill(subject)
+            elif client is not None:
+                self._cut(client)
+
+    def crashed(self, peername: Any, why: str) -> None:
+        """Something inside mitmproxy has crashed, which it only logs. What it was about would hang: cut it."""
+        handler = self._engine.from_address(tuple(peername)) if peername else None
+        self.failed(handler.client if handler is not None else None, why)
+
+    def _cut(self, client: Client) -> None:
+        handler = self._engine.handler(client.id)
+        if handler is not None:
+            self._engine.cut(handler)
 
     def waiting(self, subject: Any, by: int) -> None:
         """One hook more or less waits on behalf of a flow."""
@@ -265,6 +275,18 @@ class Hooks:
             f"{host} is no part of this run; the model and the tools are reached through the base URLs given, "
             f"at http://127.0.0.1:{run.port}",
         )
+
+
+def _known(run: Run | None) -> set[tuple[str, int]]:
+    """Where connections of a run may lead."""
+    return {(up.host, up.port) for up in run.upstreams.values()} if run else set()
+
+
+def _client_of(subject: Any) -> Client | None:
+    """The agent's connection that the argument of a hook is about: a flow, a layer, a connection."""
+    holder = getattr(subject, "context", subject)
+    candidates = (getattr(holder, "client_conn", None), getattr(holder, "client", None), subject)
+    return next((found for found in candidates if isinstance(found, Client)), None)
 
 
 def _crossing(flow: HTTPFlow) -> Crossing | None:

@@ -1,77 +1,93 @@
-"""What mitmproxy does for developers and for its user interfaces, left out: about half of the time of a request.
+"""What mitmproxy does for developers and for its user interfaces, left out. Nothing that is sent or received changes.
 
-Four things, each without influence on what is sent or received:
-
-* Checks of its own types. `python -O` leaves them out as well, but needs bytecode of its own that is compiled at each
-  start where none can be written.
+* Messages check the types of their own fields, each time one is made, under `__debug__`. `python -O` leaves that out
+  as well, but needs bytecode of its own that is compiled at each start where none can be written.
 * Options are copied deeply each time a layer reads one. Ours never change: each connection gets a plain copy.
-* A header is looked up by raising and catching an error where it is absent, and it is, about twenty times a request.
-* Every hook is offered to every addon, and followed by another for views of flows, of which there are none here.
 
-It has to be imported before mitmproxy's layers are.
+Together they save a quarter to a third of the processor time of a request (docs/performance.md, "Proxy").
+
+What this and `prompt` reach into is checked when the proxy starts, so that another version of mitmproxy is refused in
+words and does not serve in some way of its own.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
-from mitmproxy import hooks, http
-from mitmproxy.proxy import utils
+from mitmproxy import http
+from mitmproxy.addons.proxyserver import Proxyserver
+from mitmproxy.hooks import all_hooks
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
+from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
+from mitmproxy.version import VERSION
+
+from injectors.drivers.proxy.prompt import FLOW_HOOKS
+from injectors.drivers.proxy.run import DriverError
+
+FUNCTIONS: tuple[tuple[type, str, tuple[str, ...]], ...] = (
+    (HttpLayer, "__init__", ("self", "context", "mode")),
+    (HttpLayer, "make_stream", ("self", "stream_id")),
+    (HttpLayer, "event_to_child", ("self", "child", "event")),
+    (HttpStream, "__init__", ("self", "context", "stream_id")),
+    (HttpStream, "_handle_event", ("self", "event")),
+    (Context, "fork", ("self",)),
+    (ConnectionHandler, "handle_hook", ("self", "hook")),
+    (Proxyserver, "__init__", ("self",)),
+    *(((http.MessageData, "__post_init__", ("self",)),) if __debug__ else ()),
+)
+"""Functions that are replaced, extended or called, and the arguments they have to take."""
+ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
+    (HttpLayer, frozenset({"streams"})),
+    (Context, frozenset({"client", "options"})),
+    (ConnectionHandler, frozenset({"client", "transports"})),
+    (ConnectionIO, frozenset({"handler", "reader", "writer"})),
+    (Proxyserver, frozenset({"connections", "servers", "is_running"})),
+)
+"""Attributes that are read or set; they have to be declared."""
 
 
-def _unchecked(*_types: type) -> Callable[[Any], Any]:
-    return lambda function: function
+def check_insides() -> None:
+    """Raise `DriverError`, naming each difference, where mitmproxy is built otherwise than this driver expects."""
+    wrong = [*_wrong_functions(), *_wrong_attributes(), *_wrong_hooks(FLOW_HOOKS)]
+    if wrong:
+        raise DriverError(f"the proxy driver does not know mitmproxy {VERSION} from inside: {'; '.join(wrong)}")
 
 
-def header(headers: http.Headers, key: str | bytes, default: Any = None) -> Any:
-    """`Headers.get`: the values of a header, folded, or the default. Names count in any case."""
-    wanted = (key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")).lower()
-    found = [value for name, value in headers.fields if name.lower() == wanted]
-    return b", ".join(found).decode("utf-8", "surrogateescape") if found else default
+def _wrong_functions() -> Iterator[str]:
+    for owner, name, expected in FUNCTIONS:
+        function = getattr(owner, name, None)
+        taken = tuple(inspect.signature(function).parameters) if inspect.isfunction(function) else None
+        if taken != expected:
+            found = "is missing" if taken is None else f"takes ({', '.join(taken)})"
+            yield f"{owner.__name__}.{name} {found}, not ({', '.join(expected)})"
 
 
-def make_lean() -> None:
-    """Drop the checks that hold under `__debug__` only, and look headers up straight."""
-    untyped: Any = utils
-    untyped.expect = _unchecked
-    data: Any = http.MessageData
-    data.__post_init__ = lambda _self: None
-    headers: Any = http.Headers
-    headers.get = header
+def _wrong_attributes() -> Iterator[str]:
+    for owner, expected in ATTRIBUTES:
+        declared = {name for base in owner.__mro__ for name in [*vars(base), *inspect.get_annotations(base)]}
+        for name in sorted(expected - declared):
+            yield f"{owner.__name__} has no `{name}`"
+
+
+def _wrong_hooks(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        hook: Any = all_hooks.get(name)
+        arguments = [] if hook is None else [field.name for field in fields(hook)]
+        if arguments != ["flow"]:
+            yield f"there is no hook `{name}` about a flow"
+
+
+def skip_type_checks() -> None:
+    """Have messages made without a check of their own fields."""
+    untyped: Any = http.MessageData
+    untyped.__post_init__ = lambda self: None
 
 
 def plain_options(options: Any) -> Any:
     """The options as they stand, readable as attributes."""
     return SimpleNamespace(**{name: getattr(options, name) for name in options.keys()})  # noqa: SIM118 - no mapping
-
-
-class DirectHooks:
-    """In the place of an addon manager's `handle_lifecycle`: hands each hook to the addons that have it."""
-
-    def __init__(self, *addons: Any) -> None:
-        self._addons = addons
-        self._known: dict[type[hooks.Hook], tuple[str, tuple[Callable[[Any], Any], ...]]] = {}
-
-    async def __call__(self, event: hooks.Hook) -> None:
-        begun = getattr(event, "rest", None)
-        if begun is not None:  # called on the spot already (see `prompt`); this is what is left to wait for
-            await begun
-            return
-        known = self._known.get(type(event))
-        if known is None:
-            event_type: Any = type(event)
-            (field,) = dataclasses.fields(event_type)  # every hook of a connection or flow has one argument
-            found = (getattr(addon, event.name, None) for addon in self._addons)
-            known = self._known[type(event)] = (field.name, tuple(hook for hook in found if hook is not None))
-        field_name, called = known
-        for hook in called:
-            rest = hook(getattr(event, field_name))
-            if rest is not None and inspect.isawaitable(rest):
-                await rest
-
-
-make_lean()

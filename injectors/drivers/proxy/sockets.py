@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http.client import responses
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
@@ -36,61 +36,16 @@ def writer_of(handler: ConnectionHandler | None, connection: Connection) -> asyn
     return io.writer
 
 
-class Gathering:
-    """Lets what is written while mitmproxy deals with one event leave as one segment, for all writers of a handler.
+def watch(writer: asyncio.StreamWriter, sending: Callable[[], None]) -> None:
+    """Have `sending` called just before anything is written."""
+    untyped: Any = writer
+    write = writer.write
 
-    mitmproxy writes head and body apart, which costs a system call and wakes the reader for half a message.
-    """
+    def watched(data: bytes) -> None:
+        sending()
+        write(data)
 
-    def __init__(self, deal_with: Callable[[Any], Awaitable[None]]) -> None:
-        self._deal_with = deal_with
-        self._flushes: list[Callable[[], None]] = []
-
-    @classmethod
-    def of(cls, handler: ConnectionHandler) -> Gathering:
-        """The gathering of a handler: it stands in the place of the handler's `server_event`, and goes with it."""
-        untyped: Any = handler
-        if not isinstance(untyped.server_event, cls):
-            untyped.server_event = cls(handler.server_event)
-        found: Gathering = untyped.server_event
-        return found
-
-    async def __call__(self, event: Any) -> None:
-        try:
-            await self._deal_with(event)
-        finally:
-            for flush in self._flushes:
-                flush()
-
-    def add(self, writer: asyncio.StreamWriter, sending: Callable[[], None] | None = None) -> None:
-        """Gather for this writer from now on. `sending` is called just before bytes leave."""
-        untyped: Any = writer
-        write, drain, close, write_eof = writer.write, writer.drain, writer.close, writer.write_eof
-        pending: list[bytes] = []
-
-        def flush() -> None:
-            if pending:
-                data = b"".join(pending)
-                pending.clear()
-                if not writer.is_closing():
-                    if sending is not None:
-                        sending()
-                    write(data)
-
-        async def drained() -> None:
-            flush()
-            await drain()
-
-        def flushing(ending: Callable[[], None]) -> Callable[[], None]:
-            def end() -> None:
-                flush()
-                ending()
-
-            return end
-
-        self._flushes.append(flush)
-        untyped.write, untyped.drain = pending.append, drained
-        untyped.close, untyped.write_eof = flushing(close), flushing(write_eof)
+    untyped.write = watched
 
 
 def reset(writer: asyncio.StreamWriter) -> None:

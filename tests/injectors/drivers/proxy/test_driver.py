@@ -12,10 +12,15 @@ from typing import Any
 import httpx
 import pytest
 from mitmproxy.connection import Client
+from mitmproxy.hooks import all_hooks
 
 from injectors.core import Moment, Point
+from injectors.drivers.proxy import hooks
 from injectors.drivers.proxy.crossing import Crossing
+from injectors.drivers.proxy.hooks import Hooks
+from injectors.drivers.proxy.prompt import FLOW_HOOKS, PromptStream
 from injectors.network.latency import Latency
+from injectors.wire import Wire
 from tests.injectors.rig import CHARGE, CHARGE_RESULT, Rig, fault, listen, model_fault, post
 from traces.providers.sse import json_bytes
 
@@ -123,14 +128,6 @@ def test_a_fault_does_not_leak_into_the_next_call(rig: Rig) -> None:
         assert [client.post(url, json=CHARGE).status_code for _ in range(3)] == [500, 200, 200]
 
 
-def test_an_answer_leaves_as_one_segment(rig: Rig) -> None:
-    """Head and body arrive together, at the agent and at the service."""
-    with rig.run() as run, socket.create_connection(("127.0.0.1", run.port)) as connection:
-        connection.settimeout(2)
-        connection.sendall(post(run.port, "/tools/charge", CHARGE))
-        assert connection.recv(1 << 16).endswith(json_bytes(CHARGE_RESULT))
-
-
 # -------------------------------------------------------------------------------------------------- streams
 
 
@@ -211,6 +208,60 @@ def test_a_hook_that_raises_kills_the_flow_and_fails_the_run(
         failure = run.close()["failure"]
         assert "Bad: out of order" in failure
         assert run.outcomes == ["unknown"]
+
+
+def test_a_guard_that_fails_itself_lets_nothing_hang(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where telling of the first error raises a second one, the agent's connection ends and the run fails."""
+
+    def broken(*_args: object, **_more: object) -> None:
+        raise Bad("out of order")
+
+    with rig.run() as run:
+        monkeypatch.setattr(Crossing, "forward", broken)
+        monkeypatch.setattr(Wire, "lost", broken)
+        assert (run.charge().data, run.charge().end) == (b"", "fin")
+        monkeypatch.undo()
+        assert "Bad: out of order" in run.close()["failure"]
+
+
+@pytest.mark.parametrize("broken_part", ["PromptHttp", "_known", "watch"])
+def test_a_connection_whose_hook_raises_does_not_hang(
+    rig: Rig, broken_part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hooks that are about a connection and no flow: it is closed unanswered and the run, no other, fails."""
+
+    def broken(*_args: object) -> None:
+        raise Bad("out of order")
+
+    with rig.run() as run, rig.run() as other:
+        monkeypatch.setattr(hooks, broken_part, broken)
+        heard = run.charge()
+        assert (heard.data, heard.end) == (b"", "fin")
+        monkeypatch.undo()
+        assert "out of order" in run.close()["failure"]
+        assert other.close()["failure"] is None
+
+
+def test_a_crash_inside_mitmproxy_does_not_hang(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """mitmproxy only logs its own crashes; the connection is cut and its run fails, no other."""
+
+    def broken(*_args: object) -> None:
+        raise Bad("inside")
+
+    with rig.run() as run, rig.run() as other:
+        monkeypatch.setattr(PromptStream, "state_wait_for_request_headers", broken)
+        heard = run.charge()
+        assert (heard.data, heard.end) == (b"", "fin")
+        monkeypatch.undo()
+        assert "mitmproxy has crashed! (Bad: inside)" in run.close()["failure"]
+        assert other.close()["failure"] is None
+
+
+def test_every_hook_is_guarded() -> None:
+    """All methods of the addon that mitmproxy calls are wrapped; what is left of one to be awaited is so already."""
+    called = {name for name in dir(Hooks) if name in all_hooks} - {"stormproof_rest"}
+    assert called >= {*FLOW_HOOKS, "next_layer", "server_connect", "server_connected"} - {"requestheaders"}
+    assert {name for name in called if not hasattr(getattr(Hooks, name), "__wrapped__")} == set()
 
 
 def test_a_stream_that_cannot_be_read_fails_the_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

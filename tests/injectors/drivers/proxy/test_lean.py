@@ -1,38 +1,68 @@
-"""What is left out of mitmproxy changes nothing that is sent or received."""
+"""What is left out of mitmproxy changes nothing that is sent, and a mitmproxy built otherwise is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from mitmproxy.http import Headers
+from mitmproxy.http import Headers, HTTPFlow, MessageData, Response
 from mitmproxy.options import Options
+from mitmproxy.proxy.layers.http import HttpLayer
 
-from injectors.drivers.proxy.lean import header, plain_options
-
-NAMES = st.sampled_from(["host", "Host", "HOST", "x-a", "X-A", "absent", "content-type"])
-VALUES = st.binary(max_size=6)
-
-
-@given(st.lists(st.tuples(NAMES.map(str.encode), VALUES), max_size=6), NAMES, st.booleans())
-def test_headers_are_looked_up_as_ever(fields: list[tuple[bytes, bytes]], name: str, as_bytes: bool) -> None:
-    """The straight look-up gives what the generic one of mappings gives, repeated headers folded."""
-    headers = Headers(fields)
-    key = name.encode() if as_bytes else name
-    assert header(headers, key, "default") == Mapping.get(headers, key, "default")
-    assert headers.get(name) == Mapping.get(headers, name)
+from injectors.drivers.proxy import DriverError, ProxyDriver, lean
 
 
 def test_options_read_the_same() -> None:
     """Each option of the plain copy has the value of the real one, and unknown ones are still an error."""
     options: Any = Options()
-    plain = plain_options(options)
+    plain = lean.plain_options(options)
     assert {name: getattr(plain, name) for name in options.keys()} == {  # noqa: SIM118 - no mapping
         name: getattr(options, name)
         for name in options.keys()  # noqa: SIM118
     }
     with pytest.raises(AttributeError):
         _ = plain.no_such_option
+
+
+def test_messages_are_made_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the check of its fields a message has the same state."""
+
+    def made() -> dict[str, Any]:
+        answer: Any = Response.make(429, b"{}", Headers([(b"retry-after", b"2")]))
+        return {name: value for name, value in answer.get_state().items() if not name.startswith("timestamp")}
+
+    checked = made()
+    monkeypatch.setattr(MessageData, "__post_init__", None, raising=False)  # put back in the end
+    lean.skip_type_checks()
+    assert made() == checked
+
+
+def test_the_installed_mitmproxy_is_as_expected() -> None:
+    """Every function, attribute and hook that is reached into exists and takes what it is given."""
+    lean.check_insides()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "instead", "words"),
+    [
+        (HttpLayer, "make_stream", None, "HttpLayer.make_stream is missing"),
+        (HttpLayer, "make_stream", lambda self, stream_id, more: None, "takes (self, stream_id, more)"),
+        (lean, "ATTRIBUTES", ((HTTPFlow, frozenset({"no_such"})),), "HTTPFlow has no `no_such`"),
+        (lean, "FLOW_HOOKS", ("request", "no_such"), "there is no hook `no_such` about a flow"),
+        (lean, "FLOW_HOOKS", ("next_layer",), "there is no hook `next_layer` about a flow"),
+    ],
+)
+def test_a_mitmproxy_built_otherwise_is_refused(
+    owner: Any, name: str, instead: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver does not start, and says what it misses."""
+    monkeypatch.setattr(owner, name, instead)
+
+    async def start() -> None:
+        await ProxyDriver(confdir=tmp_path, emit=lambda _event: None).start()
+
+    with pytest.raises(DriverError) as refusal:
+        asyncio.run(start())
+    assert words in str(refusal.value)
