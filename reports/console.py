@@ -118,7 +118,7 @@ def _tables(summary: Summary, console: Console) -> None:
         console.print(_activations(summary, rates))
         without = len(summary.activations) - len(rates)
         if without:
-            console.print(Text(f"no opportunity for {without} other{'s' if without > 1 else ''}", style="dim"))
+            console.print(Text(f"no opportunity for {counted(without, 'other')}", style="dim"))
         _legend(console, mechanism_legend(summary))
 
 

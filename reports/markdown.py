@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from reports.glance import (
+    failure_legend,
+    finding_groups,
+    mechanism_legend,
+    rated,
+    status_label,
+    untold_sentences,
+    verdict_legend,
+)
 from reports.rates import percent
 from reports.results import VERDICT_WORDS
 from reports.summary import HARNESS_ERROR, HELD, UNDECIDED, VIOLATED, Summary, doubt_sentences
-from reports.text import counted, duration, lines_label, plain, scenario_label, spans
+from reports.text import counted, duration, lines_label, number, plain, scenario_label, spans
 
 MOST_LISTED = 20
 _MARKS = {HELD: "✅", VIOLATED: "❌", HARNESS_ERROR: "💥", UNDECIDED: "❔"}
@@ -28,7 +36,7 @@ def summary_markdown(summary: Summary) -> str:
                 counted(summary.runs, "run"),
                 counted(summary.scenarios, "scenario"),
                 counted(summary.traces, "trace"),
-                f"{faults.fired} of {counted(faults.armed, 'fault')} fired",
+                f"{number(faults.fired)} of {counted(faults.armed, 'fault')} fired",
                 counted(summary.ordinary_failures, "ordinary failure"),
                 duration(summary.wall_s),
                 f"seed {summary.seed}" if summary.seed is not None else "",
@@ -37,6 +45,8 @@ def summary_markdown(summary: Summary) -> str:
             if part
         ),
     ]
+    parts += _legend(failure_legend(summary))
+    parts += _section("Harness errors", [escaped(error.sentence()) for error in summary.errors])
     if summary.violations:
         parts += ["", "## Violations", ""]
         for violation in summary.violations[:MOST_LISTED]:
@@ -48,20 +58,29 @@ def summary_markdown(summary: Summary) -> str:
                 f"  `{code(violation.replay)}`",
             ]
         parts += _more(summary.violations)
+    parts += _section("Undecided", [escaped(text) for text in doubt_sentences(summary.undecided)])
     parts += ["", "## Invariants", "", *_table(("invariant", *VERDICT_WORDS), _verdict_rows(summary))]
-    parts += ["", "## Mechanisms", "", *_mechanisms(summary)]
-    for title, items in (
-        (
-            "Harness errors",
-            [escaped(error.sentence()) for error in summary.errors],
-        ),
-        ("Undecided", [escaped(text) for text in doubt_sentences(summary.undecided)]),
-        ("Warnings", [escaped(text) for text in doubt_sentences(summary.warnings)]),
-        ("Findings", _findings(summary)),
-    ):
-        if items:
-            parts += ["", f"## {title}", "", *(f"- {item}" for item in items[:MOST_LISTED]), *_more(items)]
+    parts += _legend(verdict_legend(summary))
+    untold = [f"unobservable: {prose(text)}" for text in untold_sentences(summary)]
+    parts += ["", *_list(untold)] if untold else []
+    parts += ["", "## Mechanisms", "", *_mechanisms(summary), *_legend(mechanism_legend(summary))]
+    parts += _section("Warnings", [escaped(text) for text in doubt_sentences(summary.warnings)])
+    parts += _section("Findings", _findings(summary))
     return "\n".join(parts) + "\n"
+
+
+def _section(title: str, items: Sequence[str]) -> list[str]:
+    return ["", f"## {title}", "", *_list(items)] if items else []
+
+
+def _list(items: Sequence[str]) -> list[str]:
+    return [*(f"- {item}" for item in items[:MOST_LISTED]), *_more(items)]
+
+
+def _legend(words: Iterable[tuple[str, str]]) -> list[str]:
+    """What the words above mean, one small line each."""
+    lines = [f"<sub>{word}: {meaning}</sub>" for word, meaning in words]
+    return ["", "  \n".join(lines)] if lines else []
 
 
 def escaped(value: object) -> str:
@@ -90,21 +109,21 @@ def _verdict_rows(summary: Summary) -> Iterable[Sequence[str]]:
 
 
 def _mechanisms(summary: Summary) -> list[str]:
-    shown = {name: r for name, r in summary.activations.items() if r.opportunities or r.floor is not None}
-    without = [f"`{code(name)}`" for name in summary.activations if name not in shown]
+    """Floors are per scenario: they stand with the status, not against the totals."""
+    shown = rated(summary)
     rows = [
         (
             f"`{code(name)}`",
             f"{rate.activations} / {rate.opportunities}",
             percent(rate.rate),
             f"{percent(rate.low)} – {percent(rate.high)}" if rate.opportunities else "–",
-            percent(rate.floor),
-            rate.status,
+            escaped(status_label(summary, name)),
         )
         for name, rate in shown.items()
     ]
-    lines = _table(("mechanism", "acted", "rate", "95 % interval", "floor", "status"), rows) if rows else []
-    return [*lines, *(["", f"No opportunity: {', '.join(without)}"] if without else [])]
+    lines = _table(("mechanism", "acted", "rate", "95 % interval", "status"), rows) if rows else []
+    without = len(summary.activations) - len(shown)
+    return [*lines, *(["", f"No opportunity for {counted(without, 'other')}."] if without else [])]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -113,11 +132,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _findings(summary: Summary) -> list[str]:
-    counts = Counter(finding.code for finding in summary.findings)
-    first = {finding.code: finding for finding in reversed(summary.findings)}
     return [
-        f"`{code(name)}` ({counted(count, 'time')}): {escaped(first[name].fact)} {escaped(first[name].advice)}"
-        for name, count in counts.items()
+        f"`{code(group.code)}`: {escaped(group.sentence())}. {escaped(group.advice)}"
+        for group in finding_groups(summary.findings)
     ]
 
 

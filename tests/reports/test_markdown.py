@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.markdown import summary_markdown
-from reports.results import Bound, FaultUse, Results, RunResult
+from reports.results import Bound, FaultUse, Results, Ruling, RunResult
 from reports.summary import summarise
 from tests.reports.builders import acts, double_charge, result, violated
 
@@ -26,8 +26,8 @@ def test_it_says_what_the_summary_says() -> None:
     assert "- **single-effect** `duplicate-intent`: charge was executed twice.  \n" in text
     assert "  `stormproof run --scenario 204 --trace order-small`" in text
     assert "| single-effect | 0 | 1 | 0 | 0 |" in text
-    assert "| `retry` | 1 / 1 | 100 % | 21 % – 100 % | 100 % | ok |" in text
-    assert "- `keyless-write` (1 time): A fact. An advice." in text
+    assert "| `retry` | 1 / 1 | 100 % | 21 % – 100 % | ok |" in text
+    assert "- `keyless-write`: A fact, in 1 run. An advice." in text
     assert text.index("## Violations") < text.index("## Invariants") < text.index("## Mechanisms")
 
 
@@ -41,6 +41,19 @@ def test_what_is_undecided_is_listed() -> None:
     assert "## Undecided\n\n- 204 · order-small: the fault kill at charge\\#1/1 was armed and never fired" in text
     assert "## Warnings\n\n- 204: retry acted at 1 of 2" in text
     assert "## Harness errors\n\n- 204 · c: the proxy fell" in text
+    assert text.index("## Harness errors") < text.index("## Undecided") < text.index("## Invariants")
+    assert "| `retry` | 1 / 2 | 50 % | 9 % – 91 % | below-floor in 204 |" in text
+    assert "<sub>below-floor: it acted less often" in text
+    assert "No opportunity for 24 others." in text
+
+
+def test_why_a_verdict_could_not_be_told_is_said_with_the_word() -> None:
+    """The meaning of `unobservable`, and the reasons with their runs."""
+    odd = Ruling(invariant="budgets", verdict="unobservable", message="<b>no</b> tokens")
+    text = written(result("r1", verdicts=[odd]), result("r2", verdicts=[odd]))
+    assert "<sub>unobservable: the history does not tell" in text
+    assert "- unobservable: budgets, 2 runs: \\<b\\>no\\</b\\> tokens" in text
+    assert "vacuous:" not in text
 
 
 def test_hostile_text_is_shown_and_not_obeyed() -> None:
