@@ -113,15 +113,22 @@ def read_excerpts(path: Path, runs: Iterable[RunResult]) -> dict[str, list[RawLi
 
 
 def compare_evidence(
-    reason: str | None, evidence: Sequence[int | str], lines: Sequence[RawLine]
+    reason: str | None, evidence: Sequence[int | str], lines: Sequence[RawLine], *, run_id: str
 ) -> Comparison | None:
-    """Up to four evidence records field by field; an effect is joined by the call that caused it."""
+    """Up to four evidence records field by field; an effect is joined by the call that caused it.
+
+    Times are told from the first record of the run, as in its time line.
+    """
     by_number = dict(lines)
     chosen = [(number, by_number[number]) for number in evidence if isinstance(number, int) and number in by_number]
     if not chosen:
         return None
     chosen = chosen if len(chosen) <= 4 else [*chosen[:3], chosen[-1]]
+    began = _began(record for _, record in lines if record.get("run_id") == run_id)
     flat = [_flattened(_with_call(record, lines)) for _, record in chosen]
+    for told, (_, record) in zip(flat, chosen, strict=True):
+        if isinstance(t := record.get("t"), int | float):
+            told["t"] = f"{t - began:.3f} s after the run's start"
     names = dict.fromkeys(name for values in flat for name in values)
     fields = []
     for name in names:
@@ -147,7 +154,7 @@ def timeline(run_id: str, evidence: Sequence[int | str], lines: Sequence[RawLine
     own = [(number, record) for number, record in lines if record.get("run_id") == run_id or number in proof]
     if not own:
         return []
-    began = next((t for _, record in own if isinstance(t := record.get("t"), int | float)), 0.0)
+    began = _began(record for _, record in own)
     wanted = _around(own, proof)
     rows: list[Moment] = []
     skipped: list[int] = []
@@ -167,6 +174,11 @@ def timeline(run_id: str, evidence: Sequence[int | str], lines: Sequence[RawLine
     if skipped:
         rows.append(_gap(skipped))
     return rows
+
+
+def _began(records: Iterable[Raw]) -> float:
+    """The time of the first record that has one."""
+    return next((float(t) for record in records if isinstance(t := record.get("t"), int | float)), 0.0)
 
 
 def _around(own: Sequence[RawLine], proof: set[int]) -> set[int]:

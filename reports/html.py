@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports.evidence import RawLine, compare_evidence, timeline
+from reports.glance import (
+    failure_legend,
+    finding_groups,
+    mechanism_legend,
+    rated,
+    status_label,
+    untold_sentences,
+    verdict_legend,
+)
 from reports.rates import Rate, percent
 from reports.results import INVARIANTS, Results, RunResult, scenario_key
 from reports.story import LANES
@@ -30,12 +39,13 @@ from reports.summary import (
     doubts_of,
     most_telling,
 )
-from reports.text import duration, fired, lines_label, plain, scenario_label, spans
+from reports.text import counted, duration, fired, lines_label, number, plain, scenario_label, spans
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_TIMELINES = 40
 """Violations shown with records and time line; the others keep sentence, lines and command (the file stays small)."""
 MOST_OPEN = 1
+MOST_FACTS = 12
 _TONES = {HELD: "good", VIOLATED: "bad", HARNESS_ERROR: "broken", UNDECIDED: "doubt"}
 _SIGNS = {"violated": "✘", "unobservable": "?", "held": "✔", "vacuous": "○"}
 _WORST_FIRST = ("violated", "unobservable", "held", "vacuous")
@@ -63,8 +73,14 @@ def report_html(
     anchors: dict[str, str] = {}
     for shown in violations:
         anchors.setdefault(shown["run_id"], shown["anchor"])
-    rows = [_run_row(run, anchors.get(run.run_id, "")) for run in runs]
-    rated = {name: rate for name, rate in summary.activations.items() if rate.opportunities or rate.floor is not None}
+    unsettled = {
+        scenario_label(doubt.scenario): doubt.why
+        for doubt in reversed(summary.undecided)
+        if doubt.run_id is None and doubt.scenario is not None
+    }
+    rows = [_run_row(run, anchors.get(run.run_id, ""), unsettled) for run in runs]
+    rates = rated(summary)
+    without = [name for name in summary.activations if name not in rates]
     return environment.get_template("report.html.j2").render(
         style=Markup(style),
         script=Markup(script),
@@ -74,16 +90,21 @@ def report_html(
         tone=_TONES.get(summary.exit_code, "bad"),
         agent=summary.agent,
         facts=_facts(summary),
-        strip=_strip(runs),
+        failure_legend=failure_legend(summary),
+        strip=_strip(runs, {row["number"] for row in rows if row["verdict"] == "undecided"}),
+        verdict_legend=verdict_legend(summary),
+        untold=[spans(text) for text in untold_sentences(summary)],
         violations=violations,
-        lanes=LANES,
-        mechanisms=[_mechanism(name, rate) for name, rate in rated.items()],
-        without=[name for name in summary.activations if name not in rated],
+        mechanisms=[_mechanism(name, rate, status_label(summary, name)) for name, rate in rates.items()],
+        mechanism_legend=mechanism_legend(summary),
+        without=without,
+        without_title=f"No opportunity for {counted(len(without), 'other')}",
         doubts=doubt_sentences(summary.undecided),
         warnings=doubt_sentences(summary.warnings),
         errors=[error.sentence() for error in summary.errors],
         findings=_findings(summary),
         runs=rows,
+        runs_shown=counted(len(rows), "run"),
         filters=[
             (name, choices)
             for name, choices in (
@@ -116,22 +137,26 @@ def _policy_hash(text: str) -> str:
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     faults = summary.faults
+
+    def fact(count: int, noun: str) -> tuple[str, str]:
+        return (noun if count == 1 else f"{noun}s", number(count))
+
     facts = [
-        ("runs", f"{summary.runs}"),
-        ("scenarios", f"{summary.scenarios}"),
-        ("traces", f"{summary.traces}"),
-        ("violations", f"{len(summary.violations)}"),
-        ("faults fired", f"{faults.fired} of {faults.armed}"),
-        ("ordinary failures", f"{summary.ordinary_failures}"),
-        ("undecided", f"{len(summary.undecided)}"),
-        ("harness errors", f"{summary.harness_errors}"),
+        fact(summary.runs, "run"),
+        fact(summary.scenarios, "scenario"),
+        fact(summary.traces, "trace"),
+        fact(len(summary.violations), "violation"),
+        ("faults fired", f"{number(faults.fired)} of {number(faults.armed)}"),
+        fact(summary.ordinary_failures, "ordinary failure"),
+        ("undecided", number(len(summary.undecided))),
+        fact(summary.harness_errors, "harness error"),
         ("time", duration(summary.wall_s)),
         ("exit code", f"{summary.exit_code}"),
     ]
     return [*facts, ("seed", f"{summary.seed}")] if summary.seed is not None else facts
 
 
-def _strip(runs: Sequence[RunResult]) -> dict[str, Any]:
+def _strip(runs: Sequence[RunResult], undecided: Set[str]) -> dict[str, Any]:
     """Scenarios by invariants, each cell with its worst verdict and how the other runs went."""
     groups: dict[str, list[RunResult]] = defaultdict(list)
     for run in runs:
@@ -139,13 +164,14 @@ def _strip(runs: Sequence[RunResult]) -> dict[str, Any]:
     eighth = any(ruling.invariant == INVARIANTS[7] for run in runs for ruling in run.verdicts)
     invariants = INVARIANTS if eighth else INVARIANTS[:7]
     rows = []
-    for number, group in groups.items():
+    for label, group in groups.items():
         counts = count_verdicts(group)
         armed = [fault for run in group for fault in run.faults if fault.armed]
         rows.append(
             {
-                "number": number,
+                "number": label,
                 "title": group[0].scenario,
+                "undecided": label in undecided,
                 "runs": len(group),
                 "fired": f"{sum(bool(fault.fired) for fault in armed)}/{len(armed)}",
                 "cells": [_cell(counts.get(name, {}), name) for name in invariants],
@@ -158,12 +184,12 @@ def _cell(words: Mapping[str, int], name: str) -> dict[str, Any] | None:
     present = [word for word in _WORST_FIRST if words.get(word)]
     if not present:
         return None
-    worst, rest = present[0], sum(words[word] for word in present[1:])
+    worst = present[0]
     return {
         "word": worst,
         "sign": _SIGNS[worst],
         "count": words[worst],
-        "rest": f"of {words[worst] + rest}" if rest else "",
+        "rest": ", ".join(f"{words[word]} {word}" for word in present[1:]),
         "full": f"{name}: " + ", ".join(f"{words[word]} {word}" for word in present),
     }
 
@@ -178,6 +204,7 @@ def _violations(
     for at, violation in enumerate(most_telling(summary.violations)):
         run = by_id.get(violation.run_id)
         lines = excerpts.get(violation.run_id, ()) if at < MOST_TIMELINES else ()
+        moments = timeline(violation.run_id, violation.evidence, lines)
         shown.append(
             {
                 "anchor": f"violation-{at + 1}",
@@ -194,18 +221,21 @@ def _violations(
                 "owner": violation.owner,
                 "evidence": lines_label(violation.evidence),
                 "replay": violation.replay,
-                "comparison": compare_evidence(violation.reason, violation.evidence, lines),
+                "comparison": compare_evidence(violation.reason, violation.evidence, lines, run_id=violation.run_id),
                 "faults": [
                     f"{fault.layer}: {fault.kind} at {fault.site}, {fired(fault.fired)}"
                     for fault in (run.faults if run else ())
                 ],
-                "moments": timeline(violation.run_id, violation.evidence, lines),
+                "moments": moments,
+                "lanes": [name for name in LANES if any(moment.lane == name for moment in moments)],
             }
         )
     return shown
 
 
-def _mechanism(name: str, rate: Rate) -> dict[str, Any]:
+def _mechanism(name: str, rate: Rate, status: str) -> dict[str, Any]:
+    """One rate; its floors are the scenarios' own, and stand with the status."""
+
     def x(value: float) -> str:
         return f"{4 + 160 * value:.1f}"
 
@@ -216,34 +246,37 @@ def _mechanism(name: str, rate: Rate) -> dict[str, Any]:
         "acted": f"{rate.activations} / {rate.opportunities}",
         "rate": shown,
         "interval": interval,
-        "floor": percent(rate.floor),
         "status": rate.status,
+        "owed": status.removeprefix(rate.status),
         "low_x": x(rate.low),
         "high_x": x(rate.high),
         "rate_x": x(rate.rate if rate.rate is not None else 0),
-        "floor_x": None if rate.floor is None else x(rate.floor),
         "label": f"{shown}, interval {interval}",
     }
 
 
 def _findings(summary: Summary) -> list[dict[str, Any]]:
-    """One row per code and fact; run ids of the first few."""
-    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for finding in summary.findings:
-        groups[(finding.code, finding.fact, finding.advice)].append(finding.run_id)
-    return [
-        {
-            "code": code,
-            "fact": fact,
-            "advice": advice,
-            "count": len(run_ids),
-            "where": ", ".join(run_ids[:2]) + (f" and {len(run_ids) - 2} more" if len(run_ids) > 2 else ""),
-        }
-        for (code, fact, advice), run_ids in groups.items()
-    ]
+    """One row per code; its facts, the first ones, and the runs that showed it, for those who want to know."""
+    rows = []
+    for group in finding_groups(summary.findings):
+        facts, run_ids = group.facts[:MOST_FACTS], group.run_ids[:MOST_FACTS]
+        rows.append(
+            {
+                "code": group.code,
+                "told": group.sentence(),
+                "advice": group.advice,
+                "facts": facts,
+                "more": len(group.facts) - len(facts),
+                "where": ", ".join(run_ids) + (" …" if len(group.run_ids) > len(run_ids) else ""),
+            }
+        )
+    return rows
 
 
-def _run_row(run: RunResult, anchor: str) -> dict[str, Any]:
+def _run_row(run: RunResult, anchor: str, unsettled: Mapping[str, str]) -> dict[str, Any]:
+    """One run in one word: the worst that is true of it, be it only for its scenario as a whole (`unsettled`)."""
+    label = scenario_label(run.number)
+    untold = [ruling.invariant for ruling in run.verdicts if ruling.verdict == "unobservable"]
     verdict, style, why = "held", "passed", ""
     violations, doubts = run.violations(), doubts_of(run)
     if violations:
@@ -253,12 +286,16 @@ def _run_row(run: RunResult, anchor: str) -> dict[str, Any]:
         verdict, style, why = "harness error", "harness-error", run.harness_error
     elif doubts:
         verdict, style, why = "undecided", "undecided", doubts[0].why
+    elif label in unsettled:
+        verdict, style, why = "undecided", "undecided", unsettled[label]
     elif run.ordinary_failure:
         verdict, style = "ordinary failure", "ordinary"
+    elif untold:
+        verdict, style, why = "unobservable", "undecided", ", ".join(untold)
     elif run.vacuous:
         verdict, style = "vacuous", "quiet"
     return {
-        "number": scenario_label(run.number),
+        "number": label,
         "trace": run.trace,
         "agent": run.agent,
         "tenant": run.tenant,

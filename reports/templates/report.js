@@ -15,7 +15,8 @@
       row.hidden = !fits;
       shown += fits ? 1 : 0;
     }
-    count.textContent = shown === rows.length ? `${shown} runs` : `${shown} of ${rows.length} runs`;
+    const total = `${rows.length} ${rows.length === 1 ? "run" : "runs"}`;
+    count.textContent = shown === rows.length ? total : `${shown} of ${total}`;
   };
   for (const list of Object.values(wanted)) list?.addEventListener("change", filter);
   search?.addEventListener("input", filter);

@@ -21,13 +21,14 @@ def test_two_effects_stand_side_by_side_with_the_telling_difference_first() -> N
     """Keys differ and are marked; ids and times differ too, but behind; the arguments come from the calls."""
     run, history = double_charge()
     lines: list[RawLine] = [(n, msgspec.to_builtins(record)) for n, record in enumerate(history, start=1)]
-    found = compare_evidence("duplicate-intent", run.verdicts[0].evidence, lines)
+    found = compare_evidence("duplicate-intent", run.verdicts[0].evidence, lines, run_id="r1")
     assert found is not None
     assert found.title == "The two effects that should have been one"
     assert next(field.name for field in found.fields if field.differs) == "idempotency_key"
     fields = {field.name: field for field in found.fields}
     assert fields["idempotency_key"].values == ("k1", "k2")
     assert fields["t"].natural
+    assert fields["t"].values[0] == f"{history[5].t - history[0].t:.3f} s after the run's start"
     assert fields["args.order_id"].values == ("o-7", "o-7")
     assert not fields["args.order_id"].differs
     assert fields["answered"].values == ("error", "ok")
@@ -35,7 +36,7 @@ def test_two_effects_stand_side_by_side_with_the_telling_difference_first() -> N
 
 def test_evidence_that_is_not_in_the_history_is_no_comparison() -> None:
     """A damaged or foreign history costs the comparison, not the report."""
-    assert compare_evidence("steps", [99, "other.jsonl:3"], raw(Story().done())) is None
+    assert compare_evidence("steps", [99, "other.jsonl:3"], raw(Story().done()), run_id="r1") is None
     assert timeline("r1", [99], []) == []
 
 
@@ -99,7 +100,7 @@ def test_odd_evidence_records_are_shown_as_they_are() -> None:
         "x": "y" * 999,
     }
     call: dict[str, Any] = {"type": "tool_call_started", "run_id": "r1", "wire": "w1", "args": None, "t": "soon"}
-    found = compare_evidence(None, [1, 2], [(1, odd), (2, call)])
+    found = compare_evidence(None, [1, 2], [(1, odd), (2, call)], run_id="r1")
     assert found is not None
     fields = {field.name: field.values for field in found.fields}
     assert "\x1b" not in fields["args.a.b"][0]

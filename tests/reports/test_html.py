@@ -109,7 +109,7 @@ def test_a_hostile_trace_stays_text() -> None:
 
 
 def test_the_strip_shows_the_worst_verdict_of_a_cell() -> None:
-    """One violated of three runs is a violated cell that says `of 3`; other scenarios keep their own."""
+    """One violated of three runs is a violated cell that says how the others went; each scenario has its own."""
     text = page(
         result("r1", trace="a", verdicts=[violated(), *held("single-effect")]),
         result("r2", trace="b"),
@@ -117,7 +117,7 @@ def test_the_strip_shows_the_worst_verdict_of_a_cell() -> None:
         result("r4", number=301, scenario="Overloaded"),
     )
     assert 'title="single-effect: 1 violated, 2 held"' in text
-    assert "✘ 1 <small>of 3</small>" in text
+    assert "✘ 1 <small>2 held</small>" in text
     assert 'title="budgets: 3 held"' in text
 
 
@@ -176,3 +176,50 @@ def test_an_empty_result_is_a_page_too() -> None:
     text = page()
     assert "Undecided: no run at all was judged" in text
     assert "No mechanism had an opportunity" in text
+
+
+def test_causes_come_first_in_menu_and_page() -> None:
+    """Errors of the harness, violations, doubts, then the tables; the menu in the order of the page."""
+    text = page(
+        result("r1", verdicts=[violated(), *held("single-effect")]),
+        result("r2", trace="b", harness_error="no such command", verdicts=[]),
+        result("r3", trace="c", undecided="no traffic was seen"),
+    )
+    menu = re.findall(r'<li><a href="#([a-z-]+)">', text)
+    assert menu == re.findall(r'<h2 id="([a-z-]+)">', text)
+    assert menu[:4] == ["errors", "violations", "doubts", "verdicts"]
+
+
+def test_runs_of_an_undecided_scenario_are_not_called_held() -> None:
+    """A missed floor leaves its scenario undecided, and with it every run that broke nothing."""
+    text = page(
+        result("r1", number=108, activations={"retry": acts(2, 1)}, expect={"retry": Bound(min=1.0)}),
+        result("r2", number=109),
+        result("r3", number=110, verdicts=[*held("budgets"), Ruling(invariant="budgets", verdict="unobservable")]),
+    )
+    shown = dict(re.findall(r'<tr data-scenario="(\d+)" data-verdict="([a-z ]+)"', text))
+    assert shown == {"108": "undecided", "109": "held", "110": "unobservable"}
+    assert re.search(r'<span class="mono">108</span>[^\n]*<span class="pill undecided">', text)
+    assert '<span class="pill below-floor">below-floor</span> in 108' in text
+
+
+def test_words_and_reasons_are_explained_where_they_occur() -> None:
+    """Only the words of this page, and why verdicts could not be told."""
+    odd = Ruling(invariant="budgets", verdict="unobservable", message="tokens are limited, none is recorded")
+    text = page(result(verdicts=[*held("budgets"), odd]))
+    assert '<p class="hint"><em>unobservable</em>: the history does not tell' in text
+    assert "<li>unobservable: budgets, 1 run: tokens are limited, none is recorded</li>" in text
+    assert "<em>vacuous</em>" not in text
+    assert ">1 run</output>" in text
+
+
+def test_on_a_narrow_screen_every_value_brings_its_heading() -> None:
+    """Tables are stacked there without their head, so each cell carries the heading's name."""
+    run, history = double_charge()
+    lines = [(n, msgspec.to_builtins(record)) for n, record in enumerate(history, start=1)]
+    text = page(run, excerpts={"r1": lines})
+    assert text.count("<table") == text.count('stack"><thead') + text.count('stack">\n<thead') == 6
+    for heading in ("single-effect", "line 6", "service", "acted", "verdict"):
+        assert f'data-label="{heading}"' in text
+    assert '<th scope="col">agent</th>' in text
+    assert '<th scope="col">harness</th>' in text
