@@ -51,7 +51,8 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
     deadline = None if options.max_time_s is None else time.monotonic() + options.max_time_s
     lag = LagMonitor()
     # Judging computes. On the event loop it would make every run that goes on look late; one thread keeps the order.
-    judge = ThreadPoolExecutor(1, thread_name_prefix="judge")
+    thread = ThreadPoolExecutor(1, thread_name_prefix="judge")
+    judging: set[asyncio.Task[None]] = set()
     async with Stage(options.out / "stage") as stage:
         watching = asyncio.create_task(lag.watch())
         player = Player(
@@ -62,6 +63,12 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
             gate=StartGate(usable_cores()),
             folder=options.out / "runs",
         )
+
+        async def judge(played: list[Played], world: WorldPlan) -> None:
+            loop = asyncio.get_running_loop()
+            for result in await loop.run_in_executor(thread, _judged, played, world, options, writer):
+                tally.results.append(result)
+                announce(result)
 
         async def work() -> None:
             while waiting:
@@ -74,14 +81,11 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
                 except BaseException:
                     waiting.append(world)
                     raise
-                judging = asyncio.get_running_loop().run_in_executor(judge, _judged, played, world, options, writer)
-                try:
-                    await asyncio.shield(judging)
-                finally:
-                    # Also where this is cancelled meanwhile: what is being written will have been written.
-                    for result in await judging:
-                        tally.results.append(result)
-                        announce(result)
+                task = asyncio.create_task(judge(played, world))
+                judging.add(task)
+                task.add_done_callback(judging.discard)
+                # Whoever stops this: what is being written will have been written, and told.
+                await asyncio.shield(task)
 
         workers = [asyncio.create_task(work()) for _ in range(min(options.parallel, len(waiting) or 1))]
         try:
@@ -90,8 +94,8 @@ async def run_all(plan: Plan, options: RunOptions, announce: Announce, *, writer
             for task in (*workers, watching):
                 task.cancel()
             with suppress(asyncio.CancelledError):
-                await asyncio.gather(*workers, watching, return_exceptions=True)
-            judge.shutdown()
+                await asyncio.gather(*workers, watching, *judging, return_exceptions=True)
+            thread.shutdown()
             tally.not_played = list(reversed(waiting))
     return tally
 

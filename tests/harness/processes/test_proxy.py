@@ -106,6 +106,29 @@ def test_a_kill_waits_for_the_harness(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_every_process_of_a_run_is_told_of_when_it_has_come_up(tmp_path: Path) -> None:
+    """The first request of a run is told, no other one, and again the first of the process after a kill."""
+
+    async def play() -> None:
+        async with stage(tmp_path) as on:
+            run = on.run("r1", fault("kill", point="after-effect"))
+            port = (await on.proxy.ask("open_run", run=run))["port"]
+            agent = await client(port)
+            told = [await asyncio.wait_for(on.events.get(), 10) for _ in range(2)]
+            assert [event["event"] for event in told] == ["seen", "process"]
+            os.kill(agent.pid, signal.SIGKILL)
+            await agent.wait()
+            await on.proxy.ask("acted", token=told[1]["token"])
+            for _ in range(3):
+                await (await client(port)).communicate()
+            assert await asyncio.wait_for(on.events.get(), 10) == {"event": "seen", "run_id": "r1"}
+            closed = await on.proxy.ask("close_run", run_id="r1", limit_s=5)
+            assert (closed["flows"]["tool"], closed["failed_at"]) == (4, None)
+            assert on.events.empty()
+
+    asyncio.run(play())
+
+
 def test_mistakes_are_answered_in_words(tmp_path: Path) -> None:
     """A run that is not there, one opened twice, an unknown kind, a token nobody gave: errors, and it lives on."""
 
