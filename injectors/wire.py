@@ -8,6 +8,7 @@ lost on the way is `unknown`, one that the agent did not wait for a `timeout`.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -20,11 +21,13 @@ from injectors.core import Fault, Place, Reply, Request
 from injectors.intents import Ask, Attempt, ModelCalls, ToolCalls
 from injectors.moment import header_of
 from traces import digest
+from traces.json_bodies import shallow
 from traces.providers.turn import ToolCall, Turn, best_guess
 from traces.registry import DEFAULT_KEY_HEADER, Registry
 
 Fields = dict[str, Any]
 
+_STEP_DIGITS = 9
 _RETRYABLE_4XX = frozenset({408, 425, 429})
 _ERROR_FIELDS: dict[str, type | tuple[type, ...]] = {
     "kind": str,
@@ -257,10 +260,10 @@ def retry_after(reply: Reply, now: float) -> float | None:
     if not said:
         return None
     if said.isascii() and said.isdigit():
-        return float(said)
+        return seconds if math.isfinite(seconds := float(said)) else None
     try:
         return max(0.0, parsedate_to_datetime(said).timestamp() - now)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -284,8 +287,8 @@ def _tool_outcome(reply: Reply) -> tuple[str, Fields | None]:
 
 def _error_of(reply: Reply) -> Fields:
     try:
-        said = msgspec.json.decode(reply.body)["error"]
-    except (msgspec.DecodeError, KeyError, TypeError, UnicodeDecodeError):
+        said = shallow(msgspec.json.decode, reply.body)["error"]
+    except (ValueError, KeyError, TypeError):
         said = None
     if not isinstance(said, dict):
         return {"kind": f"http_{reply.status}"}
@@ -299,22 +302,23 @@ def _arguments(request: Request) -> Any:
     if not request.body:
         return dict(parse_qsl(request.path.partition("?")[2]))
     try:
-        return msgspec.json.decode(request.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return shallow(msgspec.json.decode, request.body)
+    except ValueError:
         return request.body.decode("utf-8", "replace")
 
 
 def _step(request: Request, otherwise: int | None) -> int | None:
     said = header_of(request.headers, "x-step") or ""
-    return int(said) if said.isascii() and said.isdigit() else otherwise
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= _STEP_DIGITS else otherwise
 
 
 def _deadline_s(request: Request) -> float | None:
     said = header_of(request.headers, "x-agent-deadline-ms")
     try:
-        return None if said is None else float(said) / 1000
+        seconds = float(said or "nan") / 1000
     except ValueError:
         return None
+    return seconds if math.isfinite(seconds) else None
 
 
 def _present(fields: Fields) -> Fields:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from traces.digest import canonical
+from traces.json_bodies import shallow
 from traces.providers.turn import Message, ToolCall, Turn
 
 POLICIES = ("continue", "repair", "give_up")
@@ -60,7 +61,7 @@ def is_failure(content: str, *, is_error: bool = False) -> bool:
     if not content.lstrip().startswith("{"):
         return False
     try:
-        value = json.loads(content)
+        value = shallow(json.loads, content)
     except ValueError:
         return False
     return isinstance(value, dict) and bool(value.get("error"))

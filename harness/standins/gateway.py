@@ -16,6 +16,7 @@ from harness.standins.conversation import Reply, next_reply
 from harness.standins.endpoint import Endpoint, path_of
 from harness.standins.runs import Run
 from traces.digest import digest
+from traces.json_bodies import shallow
 from traces.providers import PROVIDERS, Provider, for_path
 from traces.providers.sse import json_bytes
 from traces.providers.turn import Conversation, Turn
@@ -37,7 +38,7 @@ class Gateway(Endpoint):
             return self._unknown(request, path)
         raw = await request.read()
         try:
-            body: Any = json.loads(raw)
+            body: Any = shallow(json.loads, raw)
         except ValueError:
             body = None
         refusal = provider.check_request(body)

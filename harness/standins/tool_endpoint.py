@@ -11,6 +11,7 @@ from aiohttp import web
 from harness.standins.endpoint import Endpoint, path_of
 from harness.standins.runs import Run, Runs
 from harness.standins.service import Response, ToolService, error
+from traces.json_bodies import shallow
 from traces.registry import Tool
 
 BASE = "/tools"
@@ -57,7 +58,7 @@ def _json(body: bytes) -> Any:
     if not body.strip():
         return {}
     try:
-        return json.loads(body)
+        return shallow(json.loads, body)
     except ValueError:
         return None
 

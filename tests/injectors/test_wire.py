@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from injectors.core import Reply, Request
 from injectors.wire import Exchange, Wire, retry_after
 from traces.digest import args_digest
+from traces.json_bodies import DEEPEST
 from traces.providers import for_api
 from traces.providers.sse import json_bytes
 from traces.providers.turn import Turn, tool_call
@@ -251,3 +255,71 @@ def test_asking_for_an_outcome_is_a_mechanism() -> None:
 def test_retry_after_is_seconds_a_date_or_nothing(said: str, seconds: float | None) -> None:
     """Both forms of RFC 9110 are read; garbage is none."""
     assert retry_after(Reply(429, (("retry-after", said),)), 10.0) == seconds
+
+
+# ------------------------------------------------------------------------------------------- whatever agents send
+
+HOSTILE = {
+    "far too deep": b"[" * 100_000,
+    "too deep for digests": b'{"order":' + b"[" * 900 + b"]" * 900 + b"}",
+    "lone surrogate": b'{"order":"\\ud800"}',
+    "no UTF-8": b"\xff\xfe",
+    "no number": b'{"cents":1e999}',
+    "endless number": b"9" * 5000,
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_body_breaks_the_wire(body: bytes) -> None:
+    """What cannot be decoded is a text, as an argument and in an error; both calls are on record as ever."""
+    run = wire()
+    exchange = run.meet(Request("POST", "/tools/charge", body, (), tool="charge"), wire="w1", t=1.0)
+    run.started(exchange)
+    run.answered(exchange, Reply(500, (), body), 2.0)
+    assert [record["type"] for record in run.records] == ["tool_call_started", "tool_call_finished"]
+    assert run.records[0]["args"] == (body.decode("utf-8", "replace") if body else {})
+    assert run.records[1]["error"] == {"kind": "http_500"}
+    msgspec.json.encode(run.records)
+
+
+def test_arguments_nested_as_deep_as_is_read_are_arguments() -> None:
+    """The limit is where it is said to be."""
+    body = b"[" * DEEPEST + b"]" * DEEPEST
+    run = wire()
+    run.started(run.meet(Request("POST", "/tools/charge", body, (), tool="charge"), wire="w1", t=1.0))
+    assert run.records[0]["args"] == msgspec.json.decode(body)
+
+
+NAMES = st.sampled_from(
+    ["x-step", "x-attempt-id", "x-agent-deadline-ms", "x-intent-id", "idempotency-key", "retry-after", "content-type"]
+)
+TEXTS = st.one_of(
+    st.text(st.characters(max_codepoint=255), max_size=8),
+    st.sampled_from(
+        ["9" * 5000, "nan", "-inf", "1e999", "\xb2", "Thu, 01 Jan 0001 00:00:00 -2359", "application/json"]
+    ),
+)
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["order", "cents", "request_id"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(
+    body=st.binary(max_size=8) | JSONS.map(msgspec.json.encode),
+    headers=st.lists(st.tuples(NAMES, TEXTS), max_size=4),
+    status=st.integers(200, 599),
+    tool=st.sampled_from(["charge", "look_up", "nobody"]),
+)
+def test_no_call_breaks_the_wire(body: bytes, headers: list[tuple[str, str]], status: int, tool: str) -> None:
+    """Any body and any headers, as a call and as an answer, come on record as lines of JSON."""
+    run = wire()
+    exchange = run.meet(Request("POST", f"/tools/{tool}?a=b", body, tuple(headers), tool=tool), wire="w1", t=1.0)
+    run.started(exchange)
+    run.answered(exchange, Reply(status, tuple(headers), body), 2.0)
+    assert len(msgspec.json.decode(msgspec.json.encode(run.records))) == 2

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from traces.digest import digest
+from traces.json_bodies import shallow
 from traces.providers.anthropic_checks import request_fault
 from traces.providers.sse import Event, events, write_event
 from traces.providers.tokens import pieces
@@ -145,7 +146,7 @@ def read_reply(status: int, content_type: str, body: bytes) -> Turn:
     if "event-stream" in content_type:
         return _read_stream(events(body))
     try:
-        message = json.loads(body)
+        message = shallow(json.loads, body)
         read = _message({"role": "assistant", "content": message["content"]})
         usage, stop = message.get("usage") or {}, message.get("stop_reason")
         return Turn(

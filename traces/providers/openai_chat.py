@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from traces.digest import digest
+from traces.json_bodies import shallow
 from traces.providers.openai_checks import RequestFault, request_fault
 from traces.providers.sse import Event, events, write_event
 from traces.providers.tokens import pieces
@@ -163,7 +164,7 @@ def read_reply(status: int, content_type: str, body: bytes) -> Turn:
     if "event-stream" in content_type:
         return _read_stream(events(body))
     try:
-        message = json.loads(body)
+        message = shallow(json.loads, body)
         choice, usage = message["choices"][0], message.get("usage") or {}
         stop = _reason(choice.get("finish_reason"))
         return Turn(

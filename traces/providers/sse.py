@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from traces.json_bodies import shallow
+
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
@@ -27,7 +29,7 @@ class Event:
     def json(self) -> Any:
         """The data as JSON, or `None` where it is none (`[DONE]`, garbage)."""
         try:
-            return json.loads(self.data)
+            return shallow(json.loads, self.data)
         except ValueError:
             return None
 

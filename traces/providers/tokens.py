@@ -65,6 +65,8 @@ def partial_object(raw: str) -> dict[str, Any]:
     while text:
         try:
             value = json.loads(_closed(text))
+        except RecursionError:
+            return {}
         except ValueError:
             text = text[:-1]
             continue

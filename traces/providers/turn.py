@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from traces.json_bodies import shallow
 from traces.providers.sse import Event
 from traces.providers.tokens import cut_points, partial_object
 
@@ -125,7 +126,7 @@ def parse_arguments(raw: str) -> dict[str, Any] | None:
     if not raw.strip():
         return {}
     try:
-        value = json.loads(raw)
+        value = shallow(json.loads, raw)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

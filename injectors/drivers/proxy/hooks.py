@@ -7,7 +7,9 @@ import json
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
+from string import punctuation
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from mitmproxy.connection import Client
@@ -104,9 +106,9 @@ class Hooks:
         if request.data.host not in _HERE or request.data.port != run.port:
             self._refuse_host(flow, run)
             return None
-        way = run.route(request.method, request.path)
+        way = run.route(printable(request.method), printable(request.path))
         if way.target == "nowhere":
-            run.unroutable[f"{request.method} {way.path.partition('?')[0]}"] = None
+            run.unroutable[f"{printable(request.method)} {way.path.partition('?')[0]}"] = None
             _refuse(flow, 404, "unknown_endpoint", way.words)
             return None
         if not run.greeted:
@@ -266,7 +268,7 @@ class Hooks:
         kill(flow)
 
     def _refuse_host(self, flow: HTTPFlow, run: Run) -> None:
-        host = f"{flow.request.host}:{flow.request.port}"
+        host = f"{printable(flow.request.host)}:{flow.request.port}"
         run.egress[host] = None
         _refuse(
             flow,
@@ -294,6 +296,11 @@ def _crossing(flow: HTTPFlow) -> Crossing | None:
     return found if isinstance(found, Crossing) else None
 
 
+def printable(text: str) -> str:
+    """What stands in a request's first line, in ASCII: agents may send any bytes there, records are UTF-8."""
+    return text if text.isascii() else quote(text.encode("utf-8", "surrogateescape"), safe=punctuation)
+
+
 def _request(flow: HTTPFlow, *, api: str, tool: str) -> Request:
     request = flow.request
     headers = tuple(
@@ -302,7 +309,7 @@ def _request(flow: HTTPFlow, *, api: str, tool: str) -> Request:
     body = request.raw_content or b""
     if any(name == "content-encoding" for name, _ in headers):
         body = request.get_content(strict=False) or b""
-    return Request(request.method, request.path, body, headers, api=api, tool=tool)
+    return Request(printable(request.method), printable(request.path), body, headers, api=api, tool=tool)
 
 
 def _refuse(flow: HTTPFlow, status: int, kind: str, message: str) -> None:

@@ -102,7 +102,8 @@ def test_failures_in_all_their_spellings(content: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "ok", '{"error": null}', '{"errors": 0}', '["Error"]', "{broken", "No error"]
+    "content",
+    ["", "ok", '{"error": null}', '{"errors": 0}', '["Error"]', "{broken", "No error", '{"error":' + "[" * 100_000],
 )
 def test_what_is_no_failure(content: str) -> None:
     """Everything else is a result, also an empty one and one that only mentions errors."""

@@ -181,10 +181,12 @@ CALLED = {
         ("/v1/messages", {"model": "m", "max_tokens": 9, "messages": []}, "at least one message"),
         ("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [USER, TOOL_USE, USER]}, "`tool_use` ids were"),
         ("/v1/messages", b"{broken", "valid dictionary"),
+        ("/v1/messages", b"[" * 100_000, "valid dictionary"),
         ("/v1/chat/completions", {"messages": [USER]}, "must provide a model"),
         ("/v1/chat/completions", {"model": "m", "messages": [USER, CALLED]}, "did not have response messages: a"),
         ("/v1/chat/completions", {"model": "m", "messages": [{"role": "tool", "content": "x"}]}, "tool_call_id"),
         ("/v1/chat/completions", b"", "could not parse the JSON body"),
+        ("/v1/chat/completions", b'{"a":' + b"[" * 900 + b"]" * 900 + b"}", "could not parse the JSON body"),
     ],
 )
 def test_bad_requests_get_the_providers_own_400(process: Process, run: str, path: str, body: Any, words: str) -> None:
@@ -195,6 +197,19 @@ def test_bad_requests_get_the_providers_own_400(process: Process, run: str, path
     assert answer.json()["error"]["type"] == "invalid_request_error"
     assert words in answer.json()["error"]["message"]
     assert "request-id" in answer.headers or "x-request-id" in answer.headers
+
+
+@pytest.mark.parametrize("levels", [900, 40_000])
+def test_deep_texts_inside_a_conversation_are_texts(process: Process, run: str, levels: int) -> None:
+    """Arguments and results that nest without end are read like any that are no JSON; the gateway goes on."""
+    process.open(run)
+    talk = Talk(process.model, run, "openai-chat")
+    first = talk.hear()
+    cut = raw_call(first.tool_calls[0].id, "charge", '{"a":' + "[" * levels + "]" * levels + "}")
+    talk.messages[-1] = Message("assistant", first.text, (cut,))
+    talk.tell('{"error":' + "[" * levels + "]" * levels + "}")
+    assert talk.ask().status_code == 200
+    assert process.effects(run) == []
 
 
 def test_too_long_a_conversation_gets_the_providers_own_400(process: Process, run: str) -> None:

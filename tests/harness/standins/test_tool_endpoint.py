@@ -87,7 +87,11 @@ def test_status_query(process: Process, opened: str) -> None:
     assert len(process.effects(opened, ["w9"])) == 1
 
 
-@pytest.mark.parametrize("content", [b"{broken", b"[1]", b"\xff\xfe", b'"text"'])
+@pytest.mark.parametrize(
+    "content",
+    [b"{broken", b"[1]", b"\xff\xfe", b'"text"', b"[" * 100_000, b'{"to":' + b"[" * 900 + b"]" * 900 + b"}"],
+    ids=["broken", "list", "no UTF-8", "text", "far too deep", "too deep"],
+)
 def test_body_that_is_no_object_is_refused(process: Process, opened: str, content: bytes) -> None:
     """400 in words, and a `rejected` record of the tool."""
     answer = HTTP.post(f"{process.tools}/email", content=content, headers={"x-stormproof-run": opened})
