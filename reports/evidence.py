@@ -11,7 +11,7 @@ import msgspec
 
 from reports.results import RunResult
 from reports.story import VALUE_LIMIT, Raw, lane, sentence
-from reports.text import plain
+from reports.text import counted, plain
 
 RawLine = tuple[int, Raw]
 
@@ -200,7 +200,7 @@ def _around(own: Sequence[RawLine], proof: set[int]) -> set[int]:
 def _gap(skipped: Sequence[int]) -> Moment:
     first, last = skipped[0], skipped[-1]
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
-    return Moment(0, "", "", f"{len(skipped)} records left out ({lines})")
+    return Moment(0, "", "", f"{counted(len(skipped), 'record')} left out ({lines})")
 
 
 def _with_call(record: Raw, lines: Sequence[RawLine]) -> Raw:

@@ -91,7 +91,7 @@ def report_html(
         agent=summary.agent,
         facts=_facts(summary),
         failure_legend=failure_legend(summary),
-        strip=_strip(runs, {row["number"] for row in rows if row["verdict"] == "undecided"}),
+        strip=_strip(runs, set(unsettled) | {row["number"] for row in rows if row["verdict"] == "undecided"}),
         verdict_legend=verdict_legend(summary),
         untold=[spans(text) for text in untold_sentences(summary)],
         violations=violations,
@@ -100,6 +100,7 @@ def report_html(
         without=without,
         without_title=f"No opportunity for {counted(len(without), 'other')}",
         doubts=doubt_sentences(summary.undecided),
+        undecided=number(len(summary.undecided)),
         warnings=doubt_sentences(summary.warnings),
         errors=[error.sentence() for error in summary.errors],
         findings=_findings(summary),
@@ -243,6 +244,7 @@ def _mechanism(name: str, rate: Rate, status: str) -> dict[str, Any]:
     interval = f"{percent(rate.low)} – {percent(rate.high)}" if rate.opportunities else "–"
     return {
         "name": name,
+        "rated": rate.opportunities > 0,
         "acted": f"{rate.activations} / {rate.opportunities}",
         "rate": shown,
         "interval": interval,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reports.text import plain
+from reports.text import counted, plain
 
 Raw = Mapping[str, Any]
 
@@ -92,7 +92,10 @@ def _model_finished(record: Raw) -> str:
     tokens = [record.get("input_tokens"), record.get("output_tokens")]
     known = [int(count) for count in tokens if isinstance(count, int | float)]
     return _said(
-        "model ←", _part(record, "http_status"), _get(record, "outcome"), f"{sum(known)} tokens" if known else ""
+        "model ←",
+        _part(record, "http_status"),
+        _get(record, "outcome"),
+        counted(sum(known), "token") if known else "",
     )
 
 
@@ -115,7 +118,9 @@ _TELLERS: Mapping[str, Callable[[Raw], str]] = {
     "run_started": lambda r: _said("run starts", _part(r, "task_type", "({})")),
     "run_resumed": lambda r: _said("resumes", _part(r, "from_step", "from step {}"), _part(r, "skipped", "skips {}")),
     "run_finished": lambda r: _said("ends", _get(r, "status", "without a status"), _error(r)),
-    "plan_created": lambda r: f"plans {len(r['actions']) if isinstance(r.get('actions'), list) else 0} actions",
+    "plan_created": lambda r: (
+        f"plans {counted(len(r['actions']) if isinstance(r.get('actions'), list) else 0, 'action')}"
+    ),
     "budget_allocated": lambda r: _said("budget", _get(r, "scope"), _part(r, "allotted_s", "{} s")),
     "budget_exhausted": lambda r: _said("budget used up:", _get(r, "budget")),
     "model_call_started": lambda r: "model →",

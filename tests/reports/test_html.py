@@ -219,7 +219,7 @@ def test_on_a_narrow_screen_every_value_brings_its_heading() -> None:
     lines = [(n, msgspec.to_builtins(record)) for n, record in enumerate(history, start=1)]
     text = page(run, excerpts={"r1": lines})
     assert text.count("<table") == text.count('stack"><thead') + text.count('stack">\n<thead') == 6
-    for heading in ("single-effect", "line 6", "service", "acted", "verdict"):
+    for heading in ("single-effect", "service", "acted", "verdict"):
         assert f'data-label="{heading}"' in text
     assert '<th scope="col">agent</th>' in text
     assert '<th scope="col">harness</th>' in text
