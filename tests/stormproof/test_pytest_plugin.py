@@ -77,7 +77,7 @@ BROKEN = result("204-order-small", verdicts=[violated("duplicate-key", 3, 5), *h
 LOST = result("204-order-small", harness_error="the proxy would not start", verdicts=[])
 IDLE = result("204-order-small", undecided="no traffic of the agent was seen")
 MISFIRED = result("204-order-small", faults=[SILENT])
-FLOOR = {"expect": {"retry": Bound(min=1.0)}, "activations": {"retry": acts(2, 1)}}
+FLOOR: dict[str, Any] = {"expect": {"retry": Bound(min=1.0)}, "activations": {"retry": acts(2, 1)}}
 
 
 @dataclass
@@ -130,7 +130,16 @@ def play(
     pytester.makepyfile(test_agent=test)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pytest_plugin, "_COMMAND", (sys.executable, "-P", str(pytester.path / "fake.py")))
-        words = ("--junitxml=said.xml", "-q", "-p", "no:cacheprovider", "--stormproof-out", "kept")
+        words = (
+            "--junitxml=said.xml",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:hypothesispytest",
+            "--stormproof-out",
+            "kept",
+        )
         done = pytester.runpytest_inprocess(*words, *options)
     report = pytester.path / "said.xml"
     root = ET.parse(report).getroot() if report.exists() else ET.Element("none")
