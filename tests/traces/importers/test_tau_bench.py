@@ -131,6 +131,67 @@ def test_no_retail_run_writes_twice(retail: dict[str, Imported]) -> None:
             assert max(effects(trace, tools).values(), default=1) == 1
 
 
+# ---------------------------------------------------------------------------- a file that travels with the tests
+
+
+@pytest.fixture(scope="module")
+def garden() -> Imported:
+    """Four runs of our own making: arguments as Python writes them, ids missing and repeated, writes that fail."""
+    return TauBench().read(ROOT / "tests" / "data" / "tau-bench" / "garden-shop-retail.json")
+
+
+def test_garden_counts(garden: Imported) -> None:
+    """Three traces, eleven calls, five writes of which two failed; the run without a talk is named."""
+    assert garden.report.as_json() == {
+        "traces": 3,
+        "tool_calls": 11,
+        "writes": 5,
+        "failed_writes": 2,
+        "skipped": [
+            {
+                "source": "garden-shop-retail.json[2]",
+                "why": "the run has no conversation: rate limit of the model",
+            }
+        ],
+        "notes": [{"source": "garden-shop-retail.json[1]", "why": "1 tool calls without a recorded result"}],
+    }
+    assert garden.writing == {"garden-shop-retail-task000-trial0", "garden-shop-retail-task001-trial0"}
+    assert garden.traces[2].name == "garden-shop-retail-task001-trial0-2", "a task and trial that is there twice"
+
+
+def test_garden_calls(garden: Imported) -> None:
+    """Python's quotes are read, calls without ids get some, an id used twice in a turn is replaced, results stay."""
+    python, repeated, _ = garden.traces
+    assert python.calls[3].arguments["payment_method_id"] == "gift_card_1"
+    assert python.provenance["folded"]["python_literal_arguments"] == 5
+    assert python.provenance["folded"]["made_call_ids"] == 5
+    assert [e.status for e in python.tool_exchanges] == [200, 200, 200, 400, 200]
+    assert python.tool_exchanges[0].body == {"text": "ada_gardener_77"}
+    assert repeated.provenance["folded"] == {"added_closing_turn": 1, "made_call_ids": 1}
+    assert [e.body["order_id"] for e in repeated.tool_exchanges[:3]] == ["#W300", "#W301", "#W300"]
+    assert [e.status for e in repeated.tool_exchanges] == [200, 200, 200, 400, 504]
+    for trace in garden.traces:
+        for turn in trace.turns:
+            assert len({call.id for call in turn.tool_calls}) == len(turn.tool_calls)
+
+
+def test_garden_traces_can_be_replayed(garden: Imported) -> None:
+    """They read back, hold no secret, pass the provider's checks, end without calls, and the registry knows all."""
+    tools = registry("retail")
+    for trace in garden.traces:
+        assert parse_trace(dump_trace(trace)) == trace
+        assert trace.masked
+        assert find_secrets(trace) == []
+        assert trace.task_type == "tau-retail"
+        assert trace.turns[-1].tool_calls == ()
+        for exchange in trace.model_exchanges:
+            assert exchange.provider is not None
+            assert exchange.provider.check_request(exchange.request) is None
+        for exchange in trace.tool_exchanges:
+            assert tools.tools[exchange.tool].effectful == (exchange.tool in WRITES)
+        assert max(effects(trace, tools).values(), default=1) == 1
+
+
 # ------------------------------------------------------------------------------------ what a run becomes
 
 
