@@ -22,7 +22,7 @@ from mitmproxy.options import Options
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server import ConnectionHandler
 
-from injectors.drivers.proxy.lean import check_insides, plain_options, skip_type_checks
+from injectors.drivers.proxy.lean import check_insides, skip_type_checks
 from injectors.drivers.proxy.run import DriverError
 
 _ATTEMPTS = 50
@@ -40,8 +40,6 @@ class Engine:
         self._modes: dict[int, ProxyMode] = {}
         self._used: deque[int] = deque(maxlen=2000)
         self._changing = asyncio.Lock()
-        self.options: Any = None
-        """What every connection's layers read."""
         self._master: Any = None
         self._running: asyncio.Task[None] | None = None
 
@@ -54,7 +52,6 @@ class Engine:
         master.addons.add(self._proxyserver, self._addon)
         # The option exists once the addon that defines it is there. `eager` might connect before a request is read.
         options.update(connection_strategy="lazy")
-        self.options = plain_options(options)
         self._master = master
         self._running = asyncio.create_task(master.run())
         while not self._proxyserver.is_running:

@@ -50,7 +50,6 @@ class Hooks:
     @guarded
     def next_layer(self, data: NextLayer) -> None:
         # Plain HTTP and nothing else: guessing protocols, as mitmproxy would, lets bytes through uninspected.
-        data.context.options = self._engine.options
         data.layer = PromptHttp(data.context, self._flow_hooks)
 
     @guarded

@@ -1,13 +1,11 @@
-"""What mitmproxy does for developers and for its user interfaces, left out. Nothing that is sent or received changes.
+"""Checks of mitmproxy: those of its insides that this driver makes, and those of types that are left out.
 
-* Messages check the types of their own fields, each time one is made, under `__debug__`. `python -O` leaves that out
-  as well, but needs bytecode of its own that is compiled at each start where none can be written.
-* Options are copied deeply each time a layer reads one. Ours never change: each connection gets a plain copy.
+Messages check the types of their own fields, each time one is made, under `__debug__`. That is a sixth of the
+processor time of a request (docs/performance.md, "Proxy") and changes nothing that is sent. `python -O` leaves it out
+as well, but needs bytecode of its own that is compiled at each start where none can be written.
 
-Together they save a quarter to a third of the processor time of a request (docs/performance.md, "Proxy").
-
-What this and `prompt` reach into is checked when the proxy starts, so that another version of mitmproxy is refused in
-words and does not serve in some way of its own.
+What this module, `prompt`, `engine` and `sockets` depend on is looked at when the proxy starts, so that a mitmproxy
+that is built otherwise is refused in words and does not serve in some way of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from types import SimpleNamespace
 from typing import Any
 
 from mitmproxy import http
@@ -43,7 +40,7 @@ FUNCTIONS: tuple[tuple[type, str, tuple[str, ...]], ...] = (
 """Functions that are replaced, extended or called, and the arguments they have to take."""
 ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
     (HttpLayer, frozenset({"streams"})),
-    (Context, frozenset({"client", "options"})),
+    (Context, frozenset({"client"})),
     (ConnectionHandler, frozenset({"client", "transports"})),
     (ConnectionIO, frozenset({"handler", "reader", "writer"})),
     (Proxyserver, frozenset({"connections", "servers", "is_running"})),
@@ -86,8 +83,3 @@ def skip_type_checks() -> None:
     """Have messages made without a check of their own fields."""
     untyped: Any = http.MessageData
     untyped.__post_init__ = lambda self: None
-
-
-def plain_options(options: Any) -> Any:
-    """The options as they stand, readable as attributes."""
-    return SimpleNamespace(**{name: getattr(options, name) for name in options.keys()})  # noqa: SIM118 - no mapping

@@ -107,7 +107,10 @@ DEEP = b'{"order_id":' + b"[" * 900 + b"]" * 900 + b"}"
         post(1, "/tools/charge", CHARGE, host="RAW").replace(b"RAW", b"\xff"),
         post(1, "/tools/charge", CHARGE, headers={"x-attempt-id": "RAW", "RAW": "1"}).replace(b"RAW", b"\xff"),
     ],
-    ids="endless deep surrogate numbers model tool path key url method connect host header".split(),
+    ids=[
+        *("endless", "deep", "surrogate", "numbers", "model", "tool", "path", "key", "url", "method"),
+        *("connect", "host", "header"),
+    ],
 )
 def test_nothing_an_agent_sends_fails_the_run(rig: Rig, sent: bytes) -> None:
     """Whatever bytes come: an answer or an end, what is told of the run is JSON, and the driver has not failed."""

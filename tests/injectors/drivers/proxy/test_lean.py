@@ -8,22 +8,9 @@ from typing import Any
 
 import pytest
 from mitmproxy.http import Headers, HTTPFlow, MessageData, Response
-from mitmproxy.options import Options
 from mitmproxy.proxy.layers.http import HttpLayer
 
 from injectors.drivers.proxy import DriverError, ProxyDriver, lean
-
-
-def test_options_read_the_same() -> None:
-    """Each option of the plain copy has the value of the real one, and unknown ones are still an error."""
-    options: Any = Options()
-    plain = lean.plain_options(options)
-    assert {name: getattr(plain, name) for name in options.keys()} == {  # noqa: SIM118 - no mapping
-        name: getattr(options, name)
-        for name in options.keys()  # noqa: SIM118
-    }
-    with pytest.raises(AttributeError):
-        _ = plain.no_such_option
 
 
 def test_messages_are_made_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
