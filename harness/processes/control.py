@@ -24,7 +24,11 @@ Handler = Callable[[Message], Awaitable[Message]]
 LINE_LIMIT = 256 * 1024 * 1024
 """Bytes; a run's records travel as one line, and a hundred-thousand-line tool result must fit."""
 
-NAMES: Mapping[str, str] = {"_proxy": "the proxy", "_standins": "the process of the stand-ins", "_launcher": "the launcher"}
+NAMES: Mapping[str, str] = {
+    "_proxy": "the proxy",
+    "_standins": "the process of the stand-ins",
+    "_launcher": "the launcher",
+}
 """What a process is called in messages: its command word means nothing to who reads them."""
 
 _encoder = msgspec.json.Encoder()

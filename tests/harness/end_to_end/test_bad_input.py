@@ -173,7 +173,7 @@ def test_an_agent_that_crashes(tmp_path: Path) -> None:
 
 
 def test_floors_of_bundled_scenarios_are_for_our_agents(tmp_path: Path) -> None:
-    """A floor that describes the reference agent only warns of somebody else's; in a scenario of one's own it gates."""
+    """A floor of ours only warns of somebody else's agent; in a scenario of one's own it gates."""
     spec = agent(
         tmp_path,
         """
