@@ -102,10 +102,12 @@ def _fold(wire: Record, own: Record, *, attempt_id: str | None) -> Record:
     changes: dict[str, Any] = {field: value for field in _FROM_AGENT if (value := getattr(own, field)) is not None}
     outcome = changes.get("outcome", wire.outcome)
     # When the call began and ended for the agent is what concurrency, order and deadlines are about. Its clock may
-    # be coarse, so causality bounds it: it sent before the wire saw the request, it read after the wire's answer,
-    # but it left before the wire noticed that it had gone.
-    reads_an_answer = wire.type == "tool_call_finished" and outcome in ANSWERS
-    changes["t"] = max(wire.t, own.t) if reads_an_answer else min(wire.t, own.t)
+    # be coarse, so causality bounds it: it read after the wire's answer, but left before the wire noticed that it
+    # had gone. It sent before the wire saw the request; by less than a tick, the wire's clock is the better one.
+    if wire.type == "tool_call_started":
+        changes["t"] = own.t if wire.t - own.t > CLOCK_TICK_S else wire.t
+    else:
+        changes["t"] = max(wire.t, own.t) if outcome in ANSWERS else min(wire.t, own.t)
     changes["attempt_id"] = attempt_id or wire.attempt_id
     return msgspec.structs.replace(wire, **changes)
 

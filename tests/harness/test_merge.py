@@ -141,6 +141,21 @@ def test_an_agent_keeps_its_own_order() -> None:
     assert merged[2].wire == "w1"
 
 
+@pytest.mark.parametrize("tick", [0.001, 0.01])
+def test_a_call_comes_after_the_words_that_asked_for_it(tick: float) -> None:
+    """A coarse clock cannot put a call before the model's message that asked for it."""
+    merged = merge(
+        harness=[START],
+        wire=[
+            record("model_tool_call", 2.0004, source="wire", tool="charge", complete=True),
+            record("tool_call_started", 2.0008, source="wire", attempt_id="a1", wire="w1", tool="charge"),
+        ],
+        effects=[],
+        agent=[record("tool_call_started", int(2.0006 / tick) * tick, attempt_id="a1", tool="charge")],
+    )
+    assert types(merged)[1:] == ["model_tool_call", "tool_call_started"]
+
+
 def test_what_comes_after_an_answer_stays_after_it() -> None:
     """A coarse clock cannot put a settlement before the effect that it settles."""
     merged = merge(
