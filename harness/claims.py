@@ -6,6 +6,8 @@ it would let it write its own proof.
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,8 @@ OTHERS_TYPES = frozenset(
 )
 STATUSES = frozenset({"succeeded", "partial_success", "rolled_back", "failed", "handed_off"})
 TAIL_BYTES = 64 * 1024
+EVENTS_BYTES = 64 * 1024 * 1024
+"""More than this of an agent's own events is not read."""
 
 _decoder = msgspec.json.Decoder(dict[str, Any])
 
@@ -79,7 +83,7 @@ def read_agent_words(folder: Path, run_id: str, last_exit: Record | None) -> Age
             continue
         try:
             words.records.append(_claim(line, run_id))
-        except (msgspec.DecodeError, ValueError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             words.unreadable.append(f"line {number}: {error}")
     ended = [record for record in words.records if record.type == "run_finished"]
     if not ended and last_exit is not None and not last_exit.injected:
@@ -105,20 +109,30 @@ def _claim(line: bytes, run_id: str) -> Record:
 
 
 def _lines(path: Path) -> list[bytes]:
-    try:
-        return path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
+    return read_of_agent(path, most=EVENTS_BYTES).split(b"\n")
 
 
 def _tail(path: Path) -> bytes:
+    return read_of_agent(path, most=TAIL_BYTES, from_end=True).strip()
+
+
+def read_of_agent(path: Path, *, most: int, from_end: bool = False) -> bytes:
+    """At most so many bytes of a file that an agent could write, or put something else in the place of.
+
+    A link, a folder, a pipe or a device is read as nothing: it could lead elsewhere, or never end.
+    """
     try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - TAIL_BYTES))
-            return file.read().strip()
-    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
         return b""
+    told = os.fstat(descriptor)
+    if not stat.S_ISREG(told.st_mode):
+        os.close(descriptor)
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        if from_end:
+            file.seek(max(0, told.st_size - most))
+        return file.read(most)
 
 
 def _outcome(path: Path) -> dict[str, Any] | None:
@@ -131,6 +145,6 @@ def _outcome(path: Path) -> dict[str, Any] | None:
         if isinstance(fields["error"], str):
             fields["error"] = {"kind": "error", "message": fields["error"]}
         msgspec.convert({"type": "run_finished", "t": 0.0, "run_id": "", **fields}, Record)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     return {key: value for key, value in fields.items() if value is not None}

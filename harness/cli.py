@@ -5,6 +5,7 @@ Exit codes (contract section 1): 0 held, 1 violated, 2 bad input, 3 our own fail
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,8 +51,9 @@ def main(arguments: list[str]) -> int:
     except InputError as error:
         return _refused(error.faults, 2, wants_json=wants_json)
     except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+        # Whoever reads has heard enough; that is no verdict, neither good nor bad.
+        _drop_output()
+        return 3
     except (HarnessError, OSError) as error:
         return _refused([f"stormproof could not do its work: {told(error)}"], 3, wants_json=wants_json)
     except (KeyboardInterrupt, typer.Abort):
@@ -62,11 +64,23 @@ def main(arguments: list[str]) -> int:
 
 
 def _refused(messages: tuple[str, ...] | list[str], code: int, *, wants_json: bool) -> int:
-    for message in messages:
-        sys.stderr.write(f"{message}\n")
-    if wants_json:
-        print_json({"errors": list(messages), "exit_code": code})
+    try:
+        for message in messages:
+            sys.stderr.write(f"{message}\n")
+        if wants_json:
+            print_json({"errors": list(messages), "exit_code": code})
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        # A full or closed output cannot be told of; the exit code is what is left to say.
+        _drop_output()
     return code
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from trying once more at its end, which would change the exit code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
 
 
 @app.callback(invoke_without_command=True)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from harness.agents import AgentSpec
-from harness.claims import AgentWords, read_agent_words
+from harness.claims import AgentWords, read_agent_words, read_of_agent
 from harness.environment import agent_environment, write_task
 from harness.errors import HarnessError, told
 from harness.gate import StartGate
@@ -353,13 +353,13 @@ class _Run:
     def _mend_events_file(self) -> None:
         """A killed writer may have left half a line: the next process begins on a fresh one."""
         path = self.folder / "events.jsonl"
-        if _size(path) and not path.read_bytes().endswith(b"\n"):
+        if read_of_agent(path, most=1, from_end=True) not in (b"", b"\n"):
             with path.open("ab") as file:
                 file.write(b"\n")
 
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
+        return path.lstat().st_size
+    except OSError:
         return 0

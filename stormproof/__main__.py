@@ -34,8 +34,12 @@ def main(argv: list[str] | None = None) -> int:
         return int(import_module("agents.catalogue").run_agent(arguments[1]))
     if word in _PROCESSES:
         return int(import_module(_PROCESSES[word]).main(arguments[1:]))
-    # By name: the application is no module of ours, it is only on the path of this process.
-    return int(import_module("harness.cli").main(arguments))
+    try:
+        # By name: the application is no module of ours, it is only on the path of this process.
+        return int(import_module("harness.cli").main(arguments))
+    except KeyboardInterrupt:  # while everything is being loaded
+        sys.stderr.write("interrupted\n")
+        return 130
 
 
 if __name__ == "__main__":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from harness.claims import read_agent_words
 from traces.history import Record
@@ -46,3 +49,21 @@ def test_exit_code_zero_claims_success(tmp_path: Path) -> None:
     assert read_agent_words(tmp_path, "r1", crash).status is None
     killed = Record(type="process_exited", t=9.0, run_id="r1", signal="SIGKILL", injected=True)
     assert read_agent_words(tmp_path, "r1", killed).status is None
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link", "deep"])
+def test_files_that_are_none(tmp_path: Path, kind: str) -> None:
+    """What an agent puts in the place of its files is read as nothing, at once."""
+    events = tmp_path / "events.jsonl"
+    if kind == "pipe":
+        os.mkfifo(events)
+        os.mkfifo(tmp_path / "stdout.txt")
+    elif kind == "folder":
+        events.mkdir()
+    elif kind == "link":
+        events.symlink_to("/dev/zero")
+    else:
+        events.write_text('{"a":' * 50_000)
+    words = read_agent_words(tmp_path, "r1", EXIT)
+    assert [record.type for record in words.records] == ["run_finished"]
+    assert len(words.unreadable) == (kind == "deep")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.settings import APPLICATION
-from tests.harness.end_to_end.command import stormproof
+from tests.harness.end_to_end.command import STORMPROOF, stormproof
 
 TURN = {
     "role": "assistant",
@@ -140,3 +143,16 @@ def test_usage(tmp_path: Path) -> None:
         done = stormproof(command, "--help", cwd=tmp_path)
         assert done.code == 0
         assert "--json" in done.out
+
+
+@pytest.mark.parametrize(
+    "words", [("scenarios", "list", "--json"), ("doctor", "--json"), ("nope",), ("check", "/nope")]
+)
+def test_output_that_takes_nothing(words: tuple[str, ...]) -> None:
+    """A full output is no verdict: never exit code 1, never a traceback."""
+    with Path("/dev/full").open("w") as full:
+        out = subprocess.run([*STORMPROOF, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        both = subprocess.run([*STORMPROOF, *words], stdout=full, stderr=full, check=False)
+    assert out.returncode in (2, 3)
+    assert both.returncode == out.returncode
+    assert "Traceback" not in out.stderr
