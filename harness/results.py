@@ -126,16 +126,19 @@ class ResultWriter:
 
 
 def _finished_results(folder: Path, worlds: Iterable[Collection[str]]) -> list[RunResult]:
-    """The results up to the first world of which some are missing: its block is in the history as a whole.
+    """The results up to the first world of which some are missing, or in which the harness failed.
 
-    A writer that was killed in the middle of a world leaves such a one, and nothing behind it.
+    Its block is in the history as a whole, so that it is played again with everything behind it. A writer that was
+    killed in the middle of a world leaves nothing behind it.
     """
     try:
         results = read_results(folder).runs
     except ResultsError as error:
         raise InputError(f"{error}; start again without --resume") from None
     ended = {result.run_id for result in results}
+    failed = {result.world for result in results if result.harness_error is not None}
     partial = {run for world in worlds if not ended.issuperset(world) for run in world}
+    partial |= {result.run_id for result in results if result.world in failed}
     return list(takewhile(lambda result: result.run_id not in partial, results))
 
 

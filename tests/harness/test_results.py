@@ -181,3 +181,18 @@ def test_after_a_failed_write_nothing_is_written(tmp_path: Path, monkeypatch: py
     writer.close()
     assert (tmp_path / HISTORY).read_bytes() == before
     assert runs_in(tmp_path / VERDICTS) == ["r1"]
+
+
+def test_what_the_harness_failed_in_is_played_again(tmp_path: Path) -> None:
+    """Going on repairs runs that ended in an error of ours, and plays what was written behind them again."""
+    writer = opened(tmp_path)
+    write(writer, "r1")
+    block = writer.write_world("r2", records("r2"))
+    writer.write_results([result("r2", world="r2", lines=(block.first, block.last), harness_error="lost the proxy")])
+    write(writer, "r3")
+    writer.close()
+    again = opened(tmp_path, worlds=["r1", "r2", "r3"])
+    assert ids(again.done) == ["r1"]
+    write(again, "r2", "r3")
+    again.close()
+    assert runs_in(tmp_path / VERDICTS) == runs_in(tmp_path / HISTORY) == ["r1", "r2", "r3"]
