@@ -307,6 +307,8 @@ def check_sites(scenario: Scenario, traces: Sequence[TraceFile], registry: Regis
 
 def unmatched(scenario: Scenario, traces: Sequence[TraceFile]) -> str | None:
     """A complaint where not one trace fits the scenario, else `None`."""
+    if absent := {entry.trace for entry in scenario.world} - {t.name for t in traces}:
+        return f"{scenario.path}:1: `world` names traces that are not there: {', '.join(sorted(absent))}"
     named = [t for t in traces if scenario.names_trace(t.name)]
     if scenario.world or any(not misfits(scenario, t) for t in named):
         return None

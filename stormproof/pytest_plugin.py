@@ -142,7 +142,7 @@ def _page(result: dict[str, Any], ruling: dict[str, Any]) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of their own prefix: other plugins own `--chaos`."""
     group = parser.getgroup("stormproof")
-    group.addoption("--stormproof-set", default="ci", help="the set of scenarios (default: ci)")
+    group.addoption("--stormproof-set", default=None, help="the set of scenarios (default: as configured, else ci)")
     group.addoption("--stormproof-agent", default=None, help="the agent under test: a name or an agent.yaml")
     group.addoption("--stormproof-out", default=None, help="keep the result directory here")
 
@@ -227,6 +227,5 @@ def _text(path: Path) -> str:
 
 
 def _options(config: pytest.Config) -> list[str]:
-    options = ["--set", config.getoption("--stormproof-set")]
-    agent = config.getoption("--stormproof-agent")
-    return [*options, "--agent", agent] if agent else options
+    chosen, agent = config.getoption("--stormproof-set"), config.getoption("--stormproof-agent")
+    return [*(["--set", chosen] if chosen else []), *(["--agent", agent] if agent else [])]

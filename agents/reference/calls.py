@@ -204,7 +204,8 @@ class ToolClient:
                     resource_group=tool.group,
                     tool_version=tool.version,
                     scope=scope.name,
-                    deadline_remaining_s=round(scope.remaining(now), 4),
+                    # Now, not before the ledger was written: a slow disk must not look like more time.
+                    deadline_remaining_s=round(scope.remaining(self.clock.now()), 4),
                     args_digest=keys.args_digest(tool, order.arguments),
                     idempotency_key=shown.key,
                 )

@@ -188,3 +188,10 @@ def test_registry_type() -> None:
     """The bundled registry knows every tool that the bundled traces call."""
     assert isinstance(TOOLS, Registry)
     assert {tool for trace in TRACES for tool in trace.tool_calls} <= set(TOOLS.tools)
+
+
+def test_a_world_of_traces_that_are_not_there() -> None:
+    """A shared world needs each of its traces; the complaint names those that are missing."""
+    world = "world: {runs: [{trace: order-small, tenant: a}, {trace: nowhere, tenant: b}]}\n"
+    complaint = unmatched(scenario("{kind: hang, at: {tool: charge}}", more=world), TRACES)
+    assert complaint == "150-t.yaml:1: `world` names traces that are not there: nowhere"
