@@ -210,6 +210,8 @@ def forward(flow: HTTPFlow, run: Run, route: Route, *, wire: str | None = None, 
     request = flow.request
     host = f"{upstream.host}:{upstream.port}"
     ours = [("host", host), ("x-stormproof-run", run.run_id)]
+    if run.secret:
+        ours.append(("x-stormproof-secret", run.secret))
     if wire is not None:
         ours.append(("x-stormproof-wire", wire))
     if ordinal and route.target == "tools":

@@ -307,7 +307,8 @@ def _request(flow: HTTPFlow, *, api: str, tool: str) -> Request:
     )
     body = request.raw_content or b""
     if any(name == "content-encoding" for name, _ in headers):
-        body = request.get_content(strict=False) or b""
+        request.decode(strict=False)  # forwarded as it was read: the service need not undo it in its own way
+        body = request.raw_content or b""
     return Request(printable(request.method), printable(request.path), body, headers, api=api, tool=tool)
 
 

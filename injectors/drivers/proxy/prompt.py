@@ -2,8 +2,8 @@
 
 mitmproxy starts a task for each of the four hooks of a request, suspends the stream, and goes back through all layers
 when the task is done. Most hooks here have nothing to wait for: they are called where they occur, and only what they
-leave to be awaited takes the long way, as a hook of its own. That saves about a third of the processor time of a
-request (docs/performance.md, "Proxy").
+leave to be awaited takes the long way, as a hook of its own. That saves just under a third of the processor time of
+a request (docs/performance.md, "Proxy").
 
 mitmproxy catches what its hooks raise; here nobody does. The hooks have to be `guarded`, and the driver cuts the
 connection where one raises all the same.

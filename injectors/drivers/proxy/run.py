@@ -53,6 +53,8 @@ class Run:
     wire: Wire
     upstreams: Mapping[str, Upstream]
     emit: Emit
+    secret: str = field(default="", repr=False)
+    """Proves to the stand-ins that a request came through here; empty where they do not ask for it."""
     sent: list[str] = field(default_factory=list)
     fired: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
@@ -90,6 +92,7 @@ class Run:
             ),
             upstreams={name: Upstream.at(spec["upstreams"][name]) for name in ("model", "tools")},
             emit=emit,
+            secret=spec.get("secret") or "",
         )
 
     def route(self, method: str, path: str) -> Route:
