@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import socket
 import struct
 import threading
@@ -10,18 +11,10 @@ import time
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 from mitmproxy.connection import Client
-from mitmproxy.hooks import all_hooks
 
-from injectors.core import Moment, Point
-from injectors.drivers.proxy import hooks
-from injectors.drivers.proxy.crossing import Crossing
-from injectors.drivers.proxy.hooks import Hooks
-from injectors.drivers.proxy.prompt import FLOW_HOOKS, PromptStream
-from injectors.network.latency import Latency
-from injectors.wire import Wire
+from injectors.core import Point
 from tests.injectors.rig import CHARGE, CHARGE_RESULT, Rig, fault, listen, model_fault, post
 from traces.providers.sse import json_bytes
 
@@ -57,6 +50,34 @@ def test_our_headers_are_ours(rig: Rig) -> None:
         assert run.close()["sent"] == ["w1"]
 
 
+def test_the_secret_is_added_on_the_way(rig: Rig) -> None:
+    """What the stand-ins know the proxy by goes with calls and status queries, in place of what an agent forges."""
+    with rig.run(secret="only-ours") as run:
+        run.charge(headers={"x-stormproof-secret": "forged"})
+        assert run.executed[0].headers["x-stormproof-secret"] == "only-ours"
+
+
+@pytest.mark.parametrize("target", ["/tools/%63harge", "/tools/charge#x"])
+def test_what_servers_read_in_two_ways_is_not_forwarded(rig: Rig, target: str) -> None:
+    """A call under an escaped name would be executed as another tool than the one on record: refused, and told."""
+    with rig.run() as run:
+        heard = run.send("/tools/charge", CHARGE, target=target)
+        assert (heard.status, heard.json["error"]["kind"]) == (404, "unknown_endpoint")
+        assert "not written plainly" in heard.json["error"]["message"]
+        assert run.executed == []
+        assert run.close()["flows"]["unroutable"] == [f"POST {target}"]
+
+
+def test_a_coded_body_is_forwarded_as_it_was_read(rig: Rig) -> None:
+    """What follows the first gzip member is read by some servers and not by others: the service gets plain bytes."""
+    body = gzip.compress(json_bytes(CHARGE)) + gzip.compress(b" ")
+    with rig.run() as run:
+        httpx.post(f"http://127.0.0.1:{run.port}/tools/charge", content=body, headers={"content-encoding": "gzip"})
+        (executed,) = run.executed
+        assert "content-encoding" not in executed.headers
+        assert executed.body == json_bytes(CHARGE) + b" "
+
+
 @pytest.mark.parametrize("method", ["POST", "CONNECT"])
 def test_other_hosts_are_refused_in_words(rig: Rig, method: str) -> None:
     """A host that is no part of the run is not reached; the finding names it."""
@@ -85,43 +106,6 @@ def test_unknown_endpoints_are_refused_in_words(rig: Rig, path: str, words: str)
         assert heard.status == 404
         assert words in heard.json["error"]["message"]
         assert run.close()["flows"]["unroutable"] == [f"POST {path}"]
-
-
-DEEP = b'{"order_id":' + b"[" * 900 + b"]" * 900 + b"}"
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        post(1, "/tools/charge", b"[" * 100_000),
-        post(1, "/tools/charge", DEEP),
-        post(1, "/tools/charge", b'{"order_id":"\\ud800"}'),
-        post(1, "/tools/charge", CHARGE, headers={"x-step": "9" * 5000, "x-agent-deadline-ms": "nan"}),
-        post(1, "/v1/messages", b"[" * 100_000),
-        post(1, "/tools/charge", CHARGE, target="RAW").replace(b"RAW", b"/tools/\xff\xfe?a=\xff"),
-        post(1, "/nowhere", CHARGE, target="RAW").replace(b"RAW", b"/\xff\xfe"),
-        post(1, "/", b"", method="GET", target="RAW").replace(b"RAW", b"/tools/charge/status?key=\xff"),
-        post(1, "/", CHARGE, target="RAW").replace(b"RAW", b"http://\xff\xfe.example/x"),
-        post(1, "/", CHARGE, method="METHOD").replace(b"METHOD", b"PO\xffST"),
-        post(1, "/", b"", method="CONNECT", target="RAW").replace(b"RAW", b"\xff\xfe:443"),
-        post(1, "/tools/charge", CHARGE, host="RAW").replace(b"RAW", b"\xff"),
-        post(1, "/tools/charge", CHARGE, headers={"x-attempt-id": "RAW", "RAW": "1"}).replace(b"RAW", b"\xff"),
-    ],
-    ids=[
-        *("endless", "deep", "surrogate", "numbers", "model", "tool", "path", "key", "url", "method"),
-        *("connect", "host", "header"),
-    ],
-)
-def test_nothing_an_agent_sends_fails_the_run(rig: Rig, sent: bytes) -> None:
-    """Whatever bytes come: an answer or an end, what is told of the run is JSON, and the driver has not failed."""
-    with rig.run() as run:
-        with socket.create_connection(("127.0.0.1", run.port)) as connection:
-            connection.sendall(sent.replace(b"127.0.0.1:1\r\n", f"127.0.0.1:{run.port}\r\n".encode()))
-            heard = listen(connection, 0.5)
-        assert heard.data or heard.end != "open"
-        assert run.charge(timeout=0.2).body == json_bytes(CHARGE_RESULT)
-        result = msgspec.json.decode(msgspec.json.encode(run.close()))
-        assert result["failure"] is None
 
 
 def test_a_status_query_is_no_call(rig: Rig) -> None:
@@ -219,132 +203,6 @@ def test_the_model_has_spoken_before_the_tool_is_called(rig: Rig) -> None:
         assert types.index("model_tool_call") < types.index("tool_call_started")
         times = [record.t for record in run.records]
         assert times == sorted(times)
-
-
-# ------------------------------------------------------------------------------------------ errors of our own
-
-
-class Bad(RuntimeError):
-    """An error of a hook."""
-
-
-@pytest.mark.parametrize("hook", ["forward", "answered", "before_send", "after_effect"])
-def test_a_hook_that_raises_kills_the_flow_and_fails_the_run(
-    rig: Rig, hook: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No answer gets through untouched, and the run says what happened."""
-
-    def broken(_self: Crossing) -> None:
-        raise Bad("out of order")
-
-    when = {"before_send": "before", "after_effect": "after"}.get(hook)
-    faults = [fault("latency", seconds=0, when=when)] if when else []
-    with rig.run(*faults) as run:
-        monkeypatch.setattr(Crossing, hook, broken)
-        heard = run.charge()
-        assert (heard.data, heard.end) == (b"", "fin")
-        failure = run.close()["failure"]
-        assert "Bad: out of order" in failure
-        assert run.outcomes == ["unknown"]
-
-
-def test_a_guard_that_fails_itself_lets_nothing_hang(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where telling of the first error raises a second one, the agent's connection ends and the run fails."""
-
-    def broken(*_args: object, **_more: object) -> None:
-        raise Bad("out of order")
-
-    with rig.run() as run:
-        monkeypatch.setattr(Crossing, "forward", broken)
-        monkeypatch.setattr(Wire, "lost", broken)
-        assert (run.charge().data, run.charge().end) == (b"", "fin")
-        monkeypatch.undo()
-        assert "Bad: out of order" in run.close()["failure"]
-
-
-@pytest.mark.parametrize("broken_part", ["PromptHttp", "_known", "watch"])
-def test_a_connection_whose_hook_raises_does_not_hang(
-    rig: Rig, broken_part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hooks that are about a connection and no flow: it is closed unanswered and the run, no other, fails."""
-
-    def broken(*_args: object) -> None:
-        raise Bad("out of order")
-
-    with rig.run() as run, rig.run() as other:
-        monkeypatch.setattr(hooks, broken_part, broken)
-        heard = run.charge()
-        assert (heard.data, heard.end) == (b"", "fin")
-        monkeypatch.undo()
-        assert "out of order" in run.close()["failure"]
-        assert other.close()["failure"] is None
-
-
-def test_a_crash_inside_mitmproxy_does_not_hang(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """mitmproxy only logs its own crashes; the connection is cut and its run fails, no other."""
-
-    def broken(*_args: object) -> None:
-        raise Bad("inside")
-
-    with rig.run() as run, rig.run() as other:
-        monkeypatch.setattr(PromptStream, "state_wait_for_request_headers", broken)
-        heard = run.charge()
-        assert (heard.data, heard.end) == (b"", "fin")
-        monkeypatch.undo()
-        assert "mitmproxy has crashed! (Bad: inside)" in run.close()["failure"]
-        assert other.close()["failure"] is None
-
-
-def test_every_hook_is_guarded() -> None:
-    """All methods of the addon that mitmproxy calls are wrapped; what is left of one to be awaited is so already."""
-    called = {name for name in dir(Hooks) if name in all_hooks} - {"stormproof_rest"}
-    assert called >= {*FLOW_HOOKS, "next_layer", "server_connect", "server_connected"} - {"requestheaders"}
-    assert {name for name in called if not hasattr(getattr(Hooks, name), "__wrapped__")} == set()
-
-
-def test_a_stream_that_cannot_be_read_fails_the_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error in the middle of a live stream ends it and fails the run."""
-    with rig.run() as run:
-
-        def broken(*_args: object, **_more: object) -> None:
-            raise Bad("unreadable")
-
-        monkeypatch.setattr(Crossing, "_answered", broken)
-        assert run.ask().end == "rst"
-        assert "unreadable" in run.close()["failure"]
-
-
-def test_an_action_the_driver_does_not_know_fails_the_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was decided and cannot be done is an error, no quiet pass."""
-
-    def strange(_self: Latency, _moment: Moment) -> tuple[Any, ...]:
-        return ("teleport",)
-
-    monkeypatch.setattr(Latency, "strike", strange)
-    with rig.run(fault("latency")) as run:
-        assert run.charge().data == b""
-        assert "teleport" in run.close()["failure"]
-        assert run.close()["fired"] == {"f1": 0}
-
-
-def test_a_service_that_is_not_there_fails_the_run(rig: Rig) -> None:
-    """A stand-in that cannot be reached is our own error."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    with rig.run(upstreams={"model": url, "tools": url}) as run:
-        assert run.charge().status == 502
-        assert "stand-in" in run.close()["failure"]
-        assert run.close()["sent"] == []
-
-
-def test_a_service_that_breaks_off_fails_the_run(rig: Rig) -> None:
-    """A stand-in that ends in mid-answer without a fault is our own error too."""
-    with rig.run() as run:
-        rig.service.answer = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"
-        run.charge()
-        assert "no whole answer" in run.close()["failure"]
-        assert run.outcomes == ["unknown"]
 
 
 # ------------------------------------------------------------------------------------------------ many runs
