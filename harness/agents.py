@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents.catalogue import AGENTS
 from harness.errors import InputError
-from harness.loading import Document, did_you_mean
+from harness.loading import Document, Fields, did_you_mean, shown
 from harness.processes.control import own_command
 
 
@@ -40,10 +40,37 @@ def find_agent(name: str) -> AgentSpec:
             reference=name,
             ours=True,
         )
+    if not name.strip():
+        raise InputError("--agent '': needs the name of an agent (`stormproof agents` lists them) or an agent.yaml")
     path = Path(name)
-    if path.suffix in {".yaml", ".yml"} or path.exists():
+    if path.suffix in {".yaml", ".yml"} or _is_there(path):
         return load_agent(path)
     raise InputError(f"--agent {name}: there is no agent of that name and no such file{did_you_mean(name, known)}")
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # such as a name that is longer than any file's
+        return False
+
+
+def _environment(fields: Fields) -> dict[str, str]:
+    """What `env` adds to the environment of the agent."""
+    env: dict[str, str] = {}
+    for key in fields.keys():  # noqa: SIM118
+        value = fields.anything(key)
+        if not key or "=" in key or "\0" in key:
+            fields.refuse(key, f"`{shown(key)}` cannot name a variable: it must not be empty nor hold `=` or NUL")
+        elif not isinstance(value, str | int | float):
+            fields.refuse(
+                key, f"`{shown(key)}` has to be text or a number, not {shown(repr(value))}; put it in quotes"
+            )
+        elif "\0" in str(value):
+            fields.refuse(key, f"`{shown(key)}` cannot hold a NUL character")
+        else:
+            env[key] = str(value)
+    return env
 
 
 def load_agent(path: Path) -> AgentSpec:
@@ -56,8 +83,9 @@ def load_agent(path: Path) -> AgentSpec:
     if not command or isinstance(fields.data.get("command"), str):
         # One text would need a shell's rules to be taken apart; a list says what is meant.
         fields.refuse("command", "an agent file needs `command` as a list of words: [python3, my_agent.py]")
-    environment = fields.mapping("env")
-    env = {key: str(environment.anything(key)) for key in environment.keys()}  # noqa: SIM118
+    if any("\0" in word for word in command):
+        fields.refuse("command", "no word of `command` can hold a NUL character")
+    env = _environment(fields.mapping("env"))
     mode = fields.anything("mode")
     if mode not in (None, "process"):
         fields.refuse("mode", "only `mode: process` is offered yet (the agent is started once per run)")

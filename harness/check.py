@@ -21,6 +21,7 @@ from harness.errors import InputError
 from invariants.judge import Judge
 from invariants.registry import INVARIANTS
 from invariants.verdict import VERDICT_WORDS, Verdict
+from reports.text import visible
 from traces.codec import Reader
 from traces.history import CoreRecord, Limits
 
@@ -206,7 +207,7 @@ def limits_from(document: Document) -> Limits:
 
 def print_result(result: CheckResult, stream: TextIO, *, quiet: bool = False) -> None:
     """The result for people: violations with their proof, then how many verdicts of each kind there are."""
-    styled = list(_lines(result, quiet=quiet))
+    styled = [(style, visible(text)) for style, text in _lines(result, quiet=quiet)]
     if not stream.isatty():
         stream.writelines(f"{text}\n" for _, text in styled)
         return

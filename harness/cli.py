@@ -14,6 +14,7 @@ import typer
 
 from harness.commands.output import print_json
 from harness.errors import HarnessError, InputError, told
+from reports.text import visible
 
 INTERRUPTED = 130
 """Ctrl-C where there is nothing to judge yet."""
@@ -66,7 +67,7 @@ def main(arguments: list[str]) -> int:
 def _refused(messages: tuple[str, ...] | list[str], code: int, *, wants_json: bool) -> int:
     try:
         for message in messages:
-            sys.stderr.write(f"{message}\n")
+            sys.stderr.write(f"{visible(message)}\n")
         if wants_json:
             print_json({"errors": list(messages), "exit_code": code})
         sys.stderr.flush()

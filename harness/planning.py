@@ -139,6 +139,8 @@ class Plan:
     skipped_combinations: int = 0
     scenarios: list[Scenario] = field(default_factory=list)
     traces: list[str] = field(default_factory=list)
+    unknown: frozenset[str] = frozenset()
+    """Ids of `Selection.only` that no run of the rest of the selection has."""
 
 
 def choose(
@@ -226,6 +228,7 @@ def plan_runs(
     if faults:
         raise InputError(list(dict.fromkeys(faults)))
     if selection.only is not None:
+        plan.unknown = selection.only - {run.run_id for world in plan.worlds for run in world.runs}
         plan.worlds = [w for w in plan.worlds if any(run.run_id in selection.only for run in w.runs)]
     part, parts = selection.shard
     plan.worlds = [world for index, world in enumerate(plan.worlds) if index % parts == part - 1]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.loading import Document, Fields, did_you_mean
+from harness.loading import Document, Fields, did_you_mean, shown
 from harness.settings import APPLICATION
 from injectors.catalogue import FaultError, fault_from
 from injectors.core import Fault
@@ -21,6 +21,9 @@ from traces.history import Limits
 
 POLICIES = ("continue", "repair", "give_up")
 """How the replayed model reacts off the recording."""
+
+MOST_RUNS = 1000
+"""So many runs one entry of `world.runs` may ask for: each is a process of the agent's."""
 
 BUNDLED = APPLICATION / "scenarios"
 
@@ -128,8 +131,9 @@ def load_scenario(path: Path, text: str | None = None) -> Scenario:
     version = fields.integer("version", required=True, least=1)
     named = re.match(r"(\d+)-[a-z0-9-]+$", path.stem)
     if not named:
-        fields.refuse((), f"the file has to be named like `{number}-what-happens.yaml`")
-    elif int(named[1]) != number:
+        example = number if fields.data.get("number") == number else "204"
+        fields.refuse((), f"the file has to be named like `{example}-what-happens.yaml`")
+    elif fields.data.get("number") == number != int(named[1]):
         fields.refuse("number", f"`number` is {number}, but the file name says {named[1]}; they have to agree")
     title = fields.text("title", required=True)
     why = fields.text("why")
@@ -245,6 +249,9 @@ def _read_faults(fields: Fields, number: int) -> tuple[list[Fault], list[dict[st
         kind = entry.text("kind", required=True)
         at, times, parameters = entry.anything("at"), entry.anything("times"), entry.anything("with")
         entry.done()
+        if parameters is not None and not isinstance(parameters, dict):
+            entry.refuse("with", f"`with` has to be a mapping of parameters to values, not {shown(repr(parameters))}")
+            continue
         raw = {
             "id": f"f{index}",
             "kind": kind,
@@ -319,7 +326,7 @@ def _read_world(fields: Fields) -> tuple[WorldRun, ...]:
             WorldRun(
                 trace=entry.text("trace", required=True),
                 tenant=entry.text("tenant") or None,
-                count=entry.integer("count", 1, least=1),
+                count=entry.integer("count", 1, least=1, most=MOST_RUNS),
                 start_s=entry.number("start_s", 0.0) or 0.0,
             )
         )

@@ -98,21 +98,27 @@ def keyless_write(view: View) -> Iterator[Finding]:
 
 def status_dishonest(view: View) -> Iterator[Finding]:
     """The run claims success although a write that the model had planned never took effect."""
-    if view.finished is None or view.status != "succeeded" or not view.world.observed_tools:
+    if view.finished is None or view.status != "succeeded":
         return
+    observed = bool(view.world.observed_tools)
+    if not observed and not any(source_of(record) == "wire" for _, record in view.own):
+        return  # nobody watched: there is the agent's word alone
     landed = [
         effect
         for _, effect in view.effects
         if effect.outcome in {"applied", "deduplicated"} and not effect.compensates
     ]
+
+    def took_effect(call: Record) -> bool:
+        if any(effect.tool == call.tool and _same_action(effect, call) for effect in landed):
+            return True
+        return not observed and any(_answered(attempt, call) for attempt in view.attempts)
+
     planned = _planned_writes(view)
     for at, (line, call) in enumerate(planned):
-        if any(effect.tool == call.tool and _same_action(effect, call) for effect in landed):
+        if took_effect(call):
             continue
-        replaced = any(
-            later.tool == call.tool and any(e.tool == later.tool and _same_action(e, later) for e in landed)
-            for _, later in planned[at + 1 :]
-        )
+        replaced = any(later.tool == call.tool and took_effect(later) for _, later in planned[at + 1 :])
         if replaced or _was_declined(view, line, call):
             continue
         yield Finding(
@@ -288,6 +294,11 @@ def _same_action(effect: Record, call: Record) -> bool:
     if effect.intent_digest and call.intent_digest:
         return effect.intent_digest == call.intent_digest
     return effect.args_digest is None or call.args_digest is None or effect.args_digest == call.args_digest
+
+
+def _answered(attempt: Attempt, call: Record) -> bool:
+    """Whether the wire saw the planned write answered as done: where no service told anything, that has to do."""
+    return attempt.tool == call.tool and attempt.ok and _same_action(attempt.start, call)
 
 
 def _was_declined(view: View, line: int, call: Record) -> bool:

@@ -191,7 +191,7 @@ def _finished(data: bytes) -> tuple[list[bytes], bool]:
         return lines, False
     try:
         _decoder.decode(tail)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return lines, True
     return [*lines, tail], False
 
@@ -202,5 +202,5 @@ def _decoded(path: Path, lines: Iterable[bytes]) -> Iterable[RunResult]:
             continue
         try:
             yield _decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ResultsError(f"{path}:{number}: not a run result ({error})") from None

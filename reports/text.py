@@ -14,11 +14,14 @@ def plain(value: object, *, limit: int | None = None) -> str:
 
     With `limit` the text is cut to so many characters, the last an ellipsis.
     """
-    text = str(value)
-    if not text.isprintable():
-        text = "".join(_visible(character) for character in _ANSI.sub("", text))
-    text = " ".join(text.split())
+    text = " ".join(visible(value).split())
     return text if limit is None or len(text) <= limit else text[: max(0, limit - 1)] + "…"
+
+
+def visible(value: object) -> str:
+    """The same with the blanks of the text as they are, for lines that are indented or in columns."""
+    text = str(value)
+    return text if text.isprintable() else "".join(_visible(character) for character in _ANSI.sub("", text))
 
 
 def _visible(character: str) -> str:

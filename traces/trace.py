@@ -7,19 +7,19 @@ are kept in `extra` and written back, so that reading and writing a file loses n
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import msgspec
 
 from traces.history import Limits
-from traces.providers import for_api, turn_of
+from traces.json_bodies import shallow
+from traces.providers import PROVIDERS, for_api, turn_of
 from traces.providers.turn import Provider, ToolCall, Turn
 
 VERSION = 1
@@ -177,12 +177,9 @@ def parse_trace(text: str) -> Trace:
     rows: list[tuple[int, dict[str, Any]]] = []
     for n, line in lines:
         try:
-            row = json.loads(line, parse_constant=_no_constant)
+            row = shallow(_loads, line)
         except ValueError as error:
-            faults.append((n, f"is no JSON: {error}"))
-            continue
-        except RecursionError:
-            faults.append((n, "is nested too deeply"))
+            faults.append((n, f"is no JSON that can be read: {error}"))
             continue
         if isinstance(row, dict):
             rows.append((n, row))
@@ -272,6 +269,10 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _loads(line: str) -> Any:
+    return json.loads(line, parse_constant=_no_constant)
+
+
 def _no_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number of JSON")
 
@@ -282,25 +283,37 @@ def _exchange_faults(row: dict[str, Any]) -> Iterator[str]:
         yield f"`channel` is {channel!r}; it is one of {', '.join(CHANNELS)}"
     if not isinstance(row.get("n"), int) or isinstance(row.get("n"), bool):
         yield "`n` must be a whole number"
-    for name in ("t_start", "t_end"):
-        t = row.get(name)
-        if not isinstance(t, (int, float)) or isinstance(t, bool) or not math.isfinite(t):
+    start, end = row.get("t_start"), row.get("t_end")
+    for name, t in (("t_start", start), ("t_end", end)):
+        if not _is_time(t):
             yield f"`{name}` must be a number of seconds"
+    if _is_time(start) and _is_time(end) and end < start:
+        yield f"`t_end` ({end}) is before `t_start` ({start}); the two seem swapped"
     for name in ("request", "response"):
         if not isinstance(row.get(name), dict):
             yield f"`{name}` must be an object"
     if channel == "model" and not isinstance(row.get("api"), str):
         yield "a model exchange says its `api`, such as anthropic-messages"
+    elif channel == "model" and for_api(row["api"]) is None:
+        known = ", ".join(provider.api for provider in PROVIDERS)
+        yield f"`api` is {row['api'][:60]!r}; the model APIs known here are {known}"
     request = row.get("request")
     if channel == "tool" and isinstance(request, dict) and not isinstance(request.get("tool"), str):
         yield "the request of a tool exchange names its `tool`"
     response = row.get("response")
     status = response.get("status", 200) if isinstance(response, dict) else 200
-    if not isinstance(status, int) or isinstance(status, bool):
-        yield "the `status` of a response must be a whole number, such as 200"
+    if not isinstance(status, int) or isinstance(status, bool) or not 100 <= status <= 599:
+        yield "the `status` of a response must be a whole number from 100 to 599, such as 200"
     events = response.get("events") if isinstance(response, dict) else None
     if events is not None and not (isinstance(events, list) and all(isinstance(e, dict) for e in events)):
         yield "`events` must be a list of objects"
+    elif not all(_is_time(event.get("t", 0)) for event in events or ()):
+        yield "the `t` of each of `events` must be a number of seconds"
+
+
+def _is_time(value: Any) -> TypeGuard[float]:
+    """Whether a value is a number of seconds; the bound keeps out what is infinite, and differences exact."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 def dump_trace(trace: Trace) -> str:

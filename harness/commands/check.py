@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.check import check_files, limits_from, print_result
 from harness.commands.output import print_json
+from reports.text import visible
 
 
 def execute(files: list[str], *, sort: bool, tools: Path | None, limits: Path | None, json: bool, quiet: bool) -> int:
@@ -22,7 +23,7 @@ def execute(files: list[str], *, sort: bool, tools: Path | None, limits: Path | 
         default_limits = limits_from(Document(limits))
     result = check_files(files, sort=sort, tools=registry, limits=default_limits)
     for message in (*result.warnings, *result.errors):
-        sys.stderr.write(f"{message}\n")
+        sys.stderr.write(f"{visible(message)}\n")
     if json:
         print_json(result.as_json())
     else:

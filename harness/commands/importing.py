@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.commands.output import print_json, print_lines
+from harness.commands.output import output_folder, print_json, print_lines
 from harness.errors import InputError
 from harness.loading import did_you_mean, one_of
 from traces.importers import IMPORTERS, ImportFault, ImportReport, importer_named
@@ -23,7 +23,7 @@ def execute(form: str, files: list[Path], *, out: Path, writing_only: bool, json
         raise InputError(f"import {form}: the format has to be {one_of(names)}{did_you_mean(form, names)}")
     report, faults = ImportReport(), []
     written: dict[str, Path] = {}
-    out.mkdir(parents=True, exist_ok=True)
+    output_folder(out)
     for file in files:
         try:
             imported = importer.read(file)

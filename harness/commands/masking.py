@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.commands.output import print_json, print_lines
+from harness.commands.output import output_folder, print_json, print_lines
 from harness.errors import InputError
 from traces.mask import find_secrets, mask_trace
 from traces.trace import TraceError, read_trace, write_trace
@@ -14,7 +14,7 @@ def execute(files: list[Path], *, out: Path, json: bool, quiet: bool) -> int:
     """Mask each trace into `out`; one that would still hold a secret is refused, exit code 2."""
     faults: list[str] = []
     written: list[str] = []
-    out.mkdir(parents=True, exist_ok=True)
+    output_folder(out)
     for file in files:
         try:
             masked = mask_trace(read_trace(file))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import signal
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 from harness.agents import AgentSpec, find_agent
 from harness.errors import InputError, told
 from harness.inputs import ToolsFile, load_tools, load_traces, require_stand_ins
+from harness.loading import shown
 from harness.options import RunOptions
 from harness.planning import Plan, Selection, TraceFile, check_sites, plan_runs, unmatched
 from harness.results import ResultWriter
@@ -27,7 +29,7 @@ from reports.console import Progress
 from reports.render import HTML, WRITTEN, render_all
 from reports.results import Results, ResultsError, RunResult, read_results
 from reports.summary import Summary, summarise
-from reports.text import counted
+from reports.text import counted, visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def prepare(request: RunRequest) -> Prepared:
     """Load and validate. Raises `InputError` with every mistake that can be seen without starting anything."""
     settings = load_settings()
     faults: list[str] = []
-    agent = _collect(faults, lambda: find_agent(request.agent or settings.agent))
+    agent = _collect(faults, lambda: find_agent(settings.agent if request.agent is None else request.agent))
     tools = _collect(faults, lambda: load_tools(request.tools or settings.tools))
     scenarios = _collect(faults, lambda: load_scenarios(list(request.scenarios or settings.scenarios)))
     traces: list[TraceFile] | None = None
@@ -83,9 +85,16 @@ def prepare(request: RunRequest) -> Prepared:
     if request.last_failed:
         selection = replace(selection, only=_last_failed(out), sets=())
     if request.only is not None:
-        selection = replace(selection, only=frozenset(request.only.read_text(encoding="utf-8").split()))
+        selection = replace(selection, only=_listed(request.only))
     usable, notes = _usable(scenarios, traces, tools, selection=selection)
     plan = plan_runs(usable, traces, registry=tools.registry, selection=selection)
+    if request.only is not None and plan.unknown:
+        raise InputError(
+            [
+                f"--only {request.only}: no run that is asked for is called `{shown(name)}`; `--dry-run` lists them"
+                for name in sorted(plan.unknown)
+            ]
+        )
     if plan.skipped_combinations:
         notes.append(f"{counted(plan.skipped_combinations, 'combination')} left out: faults that shadow each other")
     return Prepared(plan=plan, agent=agent, tools=tools, out=out, notes=tuple(notes))
@@ -125,7 +134,7 @@ def execute(request: RunRequest) -> Summary:
     if tally.stopped:
         _say(request, f"stopped early: {tally.stopped}; go on with --resume")
     if tally.error is not None:
-        sys.stderr.write(f"stormproof could not do its work: {tally.error}\n")
+        sys.stderr.write(f"stormproof could not do its work: {visible(tally.error)}\n")
     undecided = None
     if tally.not_played:
         missing = sum(len(world.runs) for world in tally.not_played)
@@ -142,7 +151,7 @@ def _render(
         return render_all(writer.folder, seed=seed, agent=agent, undecided=undecided, error=error)
     except Exception as failure:  # noqa: BLE001 - told as an error of the session, beside what was proven
         unwritten = f"the reports could not be written: {told(failure)}"
-    sys.stderr.write(f"stormproof could not do its work: {unwritten}\n")
+    sys.stderr.write(f"stormproof could not do its work: {visible(unwritten)}\n")
     for name in WRITTEN:
         with suppress(OSError):
             (writer.folder / name).unlink(missing_ok=True)
@@ -240,6 +249,16 @@ def _last_failed(out: Path) -> frozenset[str]:
     )
 
 
+def _listed(path: Path) -> frozenset[str]:
+    """The run ids that a file lists. Raises `InputError`."""
+    try:
+        return frozenset(path.read_text(encoding="utf-8").split())
+    except OSError as error:
+        raise InputError(f"--only {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--only {path}: is no UTF-8 text; it has to list run ids") from None
+
+
 def _opening(prepared: Prepared, request: RunRequest, *, already: int) -> list[str]:
     plan = prepared.plan
     runs = sum(len(world.runs) for world in plan.worlds)
@@ -269,7 +288,7 @@ def _replay_options(request: RunRequest) -> str:
 def _say(request: RunRequest, *lines: str) -> None:
     if not request.quiet:
         for line in lines:
-            sys.stderr.write(f"{line}\n")
+            sys.stderr.write(f"{visible(line)}\n")
 
 
 def _collect(faults: list[str], load: Any) -> Any:
@@ -308,10 +327,11 @@ def show(summary: Summary, *, json: bool, quiet: bool, directory: Path) -> int:
 
 def shard_from(text: str) -> tuple[int, int]:
     """`I/N` as two numbers. Raises `InputError`."""
-    part, _, parts = text.partition("/")
-    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    part, parts = (int(number) for number in found.groups()) if found else (0, 0)
+    if not 1 <= part <= parts:
         raise InputError(f"--shard {text}: has to be I/N with I from 1 to N, such as 1/4")
-    return int(part), int(parts)
+    return part, parts
 
 
 def seconds_from(text: str | None) -> float | None:

@@ -264,6 +264,15 @@ def test_the_console_says_when_nothing_was_judged(tmp_path: Path) -> None:
     assert "no run was judged: undecided" in shown(check_files([write(tmp_path / "h.jsonl")]))
 
 
+def test_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    """Escape sequences and control characters of a history are not passed on; columns stay as they are."""
+    double = [{**record, "run_id": "r\x1b[2J\x07\0"} for record in DOUBLE]
+    text = shown(check_files([write(tmp_path / "h.jsonl", *double)]))
+    assert "(run r\ufffd\ufffd)" in text
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert "    proof: " in text
+
+
 def test_a_terminal_gets_the_same_words(tmp_path: Path) -> None:
     """Colours add nothing to what is said."""
 

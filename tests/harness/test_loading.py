@@ -68,3 +68,59 @@ def test_all_faults_of_a_file_at_once() -> None:
         "some.yaml:3: `mode` cannot be 'fats'; it is `fast` or `slow`; did you mean `fast`?",
         "some.yaml:4: a thing has no field `nmae`; did you mean `name`?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("&a [*a]", 1, "anchors and aliases"),
+        ("x: 1\ny: &a {x: *a}", 2, "anchors and aliases"),
+        ("a: &a [x, x]\nb: &b [*a, *a]", 1, "anchors and aliases"),
+        ("a:\n  " + "[" * 5000, 2, "nested more than 100 levels deep"),
+        ("a: !mine x", 1, "the tag `!mine` is not read here"),
+        ("a: !mine {b: c}", 1, "the tag `!mine` is not read here"),
+        ("a: !!binary aGk=", 1, "the tag `!!binary` is not read here"),
+        ("a: !!bool maybe", 1, "cannot be read as !!bool"),
+        ("a: 1\nb: x\0y", 2, "the character U+0000 may not stand here"),
+        ('a: "\\UFFFFFFFF"', 1, "is not valid YAML"),
+        ("a: " + "9" * 5000, 1, "a number of 5000 characters"),
+        ("a: 0x" + "f" * 40, 1, "is no number that can be worked with"),
+        ("a: .inf", 1, "is no number that can be worked with"),
+        ("a: .NaN", 1, "is no number that can be worked with"),
+        ("? [a, b]\n: c", 1, "a name has to be text"),
+    ],
+)
+def test_what_could_break_a_reader(text: str, line: int, words: str) -> None:
+    """Recursion, depth, tags, control characters and boundless numbers are refused in one line each."""
+    (fault, *_) = document(text).faults
+    assert fault.startswith(f"some.yaml:{line}: ")
+    assert words in fault
+    assert fault.isprintable()
+
+
+def test_echoes_are_short_and_harmless() -> None:
+    """What a message repeats of a file is cut, and no character of it is one that a terminal obeys."""
+    read = document('"\\e[2Jn\\am": 1\n' + f"mode: {'x ' * 500}y\nflag: {'z' * 500}\n")
+    fields = read.root("a thing")
+    fields.choice("mode", ["fast"], "fast")
+    fields.flag("flag")
+    fields.done()
+    assert len(read.faults) == 3
+    assert all(fault.isprintable() and len(fault) < 200 for fault in read.faults)
+
+
+@pytest.mark.parametrize("written", ["1000000000001", "1.0e+300"])
+def test_numbers_have_an_upper_bound(written: str) -> None:
+    """A number that nothing could wait for or count to is refused."""
+    read = document(f"a: {written}\n")
+    read.root("a thing").number("a")
+    assert "at most 1e+12" in read.faults[0]
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "is empty"), ("# nothing\n", "is empty"), ("[a]", "a mapping")])
+def test_no_mapping_at_all(text: str, words: str) -> None:
+    """Of an empty file and of a list one thing is said, and nothing of fields that it lacks."""
+    with pytest.raises(InputError) as refused:
+        document(text).root("a thing")
+    (fault,) = refused.value.faults
+    assert words in fault

@@ -150,3 +150,28 @@ def test_joined_worlds() -> None:
     assert joined([plain, world(151, "fan-out")]).world == world(151, "fan-out").world
     with pytest.raises(InputError, match="151 and 152 each state a world of their own"):
         joined([world(151, "fan-out"), world(152, "order-small")])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("with: {status: 500}", "with: 5"), "`with` has to be a mapping"),
+        (("with: {status: 500}", "with: []"), "`with` has to be a mapping"),
+        (("kind: executed-but-failed", 'kind: ""'), "`kind` must not be empty"),
+        (("title: The charge is executed, its answer says it failed", 'title: " "'), "`title` must not be empty"),
+        (
+            ("model: {", "world: {runs: [{trace: a, count: 1001}]}\nmodel: {"),
+            "`count` has to be a whole number of at most",
+        ),
+    ],
+)
+def test_values_that_say_nothing_or_too_much(change: tuple[str, str], words: str) -> None:
+    """Parameters that are no mapping, empty names and worlds beyond any machine are refused."""
+    (fault,) = refusals(GOOD.replace(*change))
+    assert words in fault
+
+
+def test_no_number_is_made_up() -> None:
+    """An empty file is said to be empty, and a file without a number is told of no other."""
+    assert refusals("") == ["204-executed.yaml:1: is empty; it has to hold a scenario"]
+    assert not any("is 100" in fault for fault in refusals("title: x\n"))

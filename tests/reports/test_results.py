@@ -44,11 +44,12 @@ def test_of_two_results_of_a_run_the_last_counts(tmp_path: Path) -> None:
     assert [(run.run_id, run.status) for run in results.runs] == [("r2", "succeeded"), ("r1", "failed")]
 
 
-def test_a_bad_line_names_file_and_line(tmp_path: Path) -> None:
-    """A finished line that is no result is bad input, with its place."""
+@pytest.mark.parametrize("line", ["[]", '{"x":' + "[" * 90_000 + "]" * 90_000 + "}"], ids=["list", "deep"])
+def test_a_bad_line_names_file_and_line(tmp_path: Path, line: str) -> None:
+    """A finished line that is no result, or is nested beyond reading, is bad input, with its place."""
     directory(tmp_path, result("r1"))
     with (tmp_path / VERDICTS).open("a") as file:
-        file.write("[]\n")
+        file.write(f"{line}\n")
     with pytest.raises(ResultsError, match=r"verdicts\.jsonl:2: not a run result"):
         read_results(tmp_path)
 

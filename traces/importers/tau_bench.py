@@ -13,11 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from traces.importers.base import Imported, ImportFault, ImportReport
 from traces.importers.schemas import schema_of_calls
+from traces.json_bodies import shallow
 from traces.mask import mask_trace
 from traces.providers import openai_chat
 from traces.providers.turn import Conversation, Message, ToolCall, ToolResult, Turn, raw_call, tool_call
@@ -142,11 +144,13 @@ class TauBench:
 
 def _load(path: Path) -> list[dict[str, Any]]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = shallow(json.loads, path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ImportFault(path, error.lineno, f"is no JSON: {error.msg}") from None
     except UnicodeDecodeError as error:
         raise ImportFault(path, 0, f"is no UTF-8 text (byte {error.start})") from None
+    except ValueError as error:
+        raise ImportFault(path, 1, f"is no JSON that can be read: {error}") from None
     if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in data):
         raise ImportFault(path, 1, "is no list of tau-bench runs, each an object with `traj`")
     return data
@@ -369,7 +373,7 @@ def _error(kind: str, message: str) -> dict[str, Any]:
 
 def _result(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return shallow(partial(json.loads, parse_constant=_no_number), text)
     except ValueError:
         return {"text": text}
 

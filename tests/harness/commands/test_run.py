@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -117,3 +118,34 @@ def test_a_set_that_is_unknown(tmp_path: Path) -> None:
     (tmp_path / "150-t.yaml").write_text(IDLE)
     with pytest.raises(InputError, match="--set mien: no scenario is in a set of that name; did you mean `mine`"):
         prepare(RunRequest(selection=Selection(sets=("mien",)), scenarios=(tmp_path,), out=tmp_path / "r"))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"\xff", "no UTF-8"),
+        (b"104-order-small nobody", "is called `nobody`"),
+    ],
+)
+def test_lists_of_runs_that_cannot_be_followed(tmp_path: Path, content: bytes | None, words: str) -> None:
+    """`--only` with a file that is not there or no text, or with ids of no run, is refused."""
+    path = tmp_path / "ids"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match="--only") as refused:
+        prepare(replace(request(tmp_path / "r"), only=path))
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["²/³", "0/1", "2/1", "1", "١/٢", "1/" + "9" * 5000])
+def test_shards_that_are_none(text: str) -> None:
+    """A shard is two plain numbers, the first not above the second."""
+    with pytest.raises(InputError, match="--shard"):
+        command.shard_from(text)
+
+
+def test_an_empty_agent(tmp_path: Path) -> None:
+    """`--agent ''` is a mistake and not the default agent."""
+    with pytest.raises(InputError, match="--agent ''"):
+        prepare(replace(request(tmp_path / "r"), agent=""))

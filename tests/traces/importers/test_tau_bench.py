@@ -324,7 +324,8 @@ def test_unreadable_run_is_named(tmp_path: Path, traj: list[Any], why: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"), [("{", "is no JSON"), ("{}", "is no list of tau-bench runs"), ("[1]", "no list")]
+    ("text", "fault"),
+    [("{", "is no JSON"), ("{}", "is no list of tau-bench runs"), ("[1]", "no list"), ("[" * 90000, ":1: .*nested")],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, fault: str) -> None:
     """A file of another kind is refused as a whole."""
