@@ -14,6 +14,10 @@ Target = Literal["model", "tools", "nowhere"]
 
 _TOOL = re.compile(r"/tools/([^/?]+)")
 _STATUS = re.compile(r"/tools/([^/?]+)/status")
+_ESCAPES = re.compile(r"[%#\\]|/\.{1,2}(?=/|$)")
+"""What servers undo in a path, or leave, each in its own way."""
+
+_PLAINLY = "paths here have no percent escapes, no backslashes, no `.` and `..`, and URLs no fragment (#)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +37,24 @@ class Route:
 
 
 def route(method: str, path: str, registry: Registry) -> Route:
-    """The route of a request. Doubled slashes, as base URLs with a trailing slash make them, count as one."""
+    """The route of a request. Doubled slashes, as base URLs with a trailing slash make them, count as one.
+
+    A path that the service might read as another one than stands here leads nowhere: what is forwarded is, to the
+    letter, what was decided on.
+    """
     bare, mark, query = path.partition("?")
     bare = re.sub(r"/{2,}", "/", bare)
     whole = bare + mark + query
+    if _ESCAPES.search(bare) or "#" in query:
+        return Route("nowhere", whole, words=f"{whole} is not written plainly: {_PLAINLY}")
     for provider in PROVIDERS:
         if bare == provider.path:
             return Route("model", whole, api=provider.api)
     status = _STATUS.fullmatch(bare)
-    if status and method == "GET":
+    tool = registry.at(method, bare)
+    if status and method == "GET" and (tool is None or status[1] in registry.tools):
         key = parse_qs(query).get("key", [""])[0]
         return Route("tools", whole, tool=status[1], asks_outcome=True, key=key)
-    tool = registry.at(method, bare)
     if tool is not None:
         return Route("tools", whole, tool=tool.name)
     called = _TOOL.fullmatch(bare)

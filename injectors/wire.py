@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -21,6 +20,7 @@ from injectors.core import Fault, Place, Reply, Request
 from injectors.intents import Ask, Attempt, ModelCalls, ToolCalls
 from injectors.moment import header_of
 from traces import digest
+from traces.bodies import arguments_in
 from traces.json_bodies import shallow
 from traces.providers.turn import ToolCall, Turn, best_guess
 from traces.registry import DEFAULT_KEY_HEADER, Registry
@@ -298,11 +298,9 @@ def _error_of(reply: Reply) -> Fields:
 
 
 def _arguments(request: Request) -> Any:
-    """The arguments of a tool call: its JSON body, else its query, else the body as text."""
-    if not request.body:
-        return dict(parse_qsl(request.path.partition("?")[2]))
+    """The arguments of a tool call as the service reads them; what it refuses is kept as text."""
     try:
-        return shallow(msgspec.json.decode, request.body)
+        return arguments_in(request.body, request.path.partition("?")[2])
     except ValueError:
         return request.body.decode("utf-8", "replace")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from typing import Any
 
 from aiohttp import web
@@ -11,7 +10,7 @@ from aiohttp import web
 from harness.standins.endpoint import Endpoint, path_of
 from harness.standins.runs import Run, Runs
 from harness.standins.service import Response, ToolService, error
-from traces.json_bodies import shallow
+from traces.bodies import arguments_in
 from traces.registry import Tool
 
 BASE = "/tools"
@@ -34,12 +33,15 @@ class ToolEndpoint(Endpoint):
             if not key:
                 return _sent(error(400, "invalid_arguments", "a status query names the key: ?key=KEY"))
             return _sent(self._service.status(run, known, key))
-        tool = known if known is not None and not rest else run.registry.at(request.method, path)
+        # In the order in which the proxy looks, so that both find the same tool.
+        tool = run.registry.at(request.method, path) or (None if rest else known)
         if tool is None:
             return _sent(error(404, "unknown_tool", _unknown(run, request.method, path, name)))
         if request.method not in ("POST", (tool.match.method or "POST").upper()):
             return _sent(error(405, "method_not_allowed", f"call {tool.name} with POST, not {request.method}"))
-        return _sent(await self._service.call(run, tool, _json(await request.read()), headers=request.headers))
+        return _sent(
+            await self._service.call(run, tool, _arguments(request, await request.read()), headers=request.headers)
+        )
 
     def refuse(self, request: web.Request, status: int, kind: str, message: str) -> web.Response:
         """An error in the shape of contract section 6."""
@@ -53,12 +55,10 @@ def _unknown(run: Run, method: str, path: str, name: str) -> str:
     return f"there is no {method} {path} here; tools are called with POST {BASE}/TOOL; {hint}"
 
 
-def _json(body: bytes) -> Any:
-    """The JSON value of a body; an empty body is an empty object, as clients send calls without arguments."""
-    if not body.strip():
-        return {}
+def _arguments(request: web.Request, body: bytes) -> Any:
+    """The arguments of a call; `None`, which is refused, where the body is no JSON."""
     try:
-        return shallow(json.loads, body)
+        return arguments_in(body, request.raw_path.partition("?")[2])
     except ValueError:
         return None
 

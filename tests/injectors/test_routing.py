@@ -57,3 +57,31 @@ def test_everything_else_goes_nowhere_with_words(path: str, words: str) -> None:
     found = route("POST", path, REGISTRY)
     assert found.target == "nowhere"
     assert words in found.words
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/tools/%63harge",
+        "/tools/charge%2Fstatus",
+        "/tools/charge#x",
+        "/tools/charge?key=k#x",
+        "/tools/x/../charge",
+        "/tools/./charge",
+        "/tools/x\\charge",
+        "/v1/%6dessages",
+    ],
+)
+def test_what_is_not_written_plainly_goes_nowhere(path: str) -> None:
+    """What the service might read as another path than the proxy is refused, and the words say why."""
+    found = route("POST", path, REGISTRY)
+    assert (found.target, found.path) == ("nowhere", path)
+    assert f"{path} is not written plainly" in found.words
+
+
+def test_a_tool_with_the_name_of_a_status_query_is_called() -> None:
+    """`/status` below a name that is no tool's is the call of the tool that is declared there."""
+    registry = registry_from(
+        {"status": {"match": {"method": "GET", "path": "/status"}, "idempotency": "natural"}},
+    )
+    assert route("GET", "/tools/nobody/status", registry) == Route("tools", "/tools/nobody/status", tool="status")

@@ -89,8 +89,15 @@ def test_status_query(process: Process, opened: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"{broken", b"[1]", b"\xff\xfe", b'"text"', b"[" * 100_000, b'{"to":' + b"[" * 900 + b"]" * 900 + b"}"],
-    ids=["broken", "list", "no UTF-8", "text", "far too deep", "too deep"],
+    [
+        *(b"{broken", b"[1]", b"\xff\xfe", b'"text"', b"[" * 100_000, b'{"to":' + b"[" * 900 + b"]" * 900 + b"}"),
+        *('{"to":"a"}'.encode(encoding) for encoding in ("utf-16", "utf-16-le", "utf-32", "utf-8-sig")),
+        *(b'{"to":NaN}', b'{"to":"\\ud800"}'),
+    ],
+    ids=[
+        *("broken", "list", "no UTF-8", "text", "far too deep", "too deep"),
+        *("UTF-16", "UTF-16 without a mark", "UTF-32", "byte order mark", "NaN", "lone surrogate"),
+    ],
 )
 def test_body_that_is_no_object_is_refused(process: Process, opened: str, content: bytes) -> None:
     """400 in words, and a `rejected` record of the tool."""
@@ -104,3 +111,10 @@ def test_empty_body_is_a_call_without_arguments(process: Process, opened: str) -
     """Clients send calls without arguments with no body at all."""
     answer = HTTP.post(f"{process.tools}/email", headers={"x-stormproof-run": opened})
     assert answer.json() == {"id": "email-1", "status": "ok"}
+
+
+def test_arguments_in_the_query_are_those_on_record(process: Process, opened: str) -> None:
+    """Without a body the query has the arguments, here as in the proxy."""
+    in_query = HTTP.post(f"{process.tools}/charge", params=CHARGE.args, headers={"x-stormproof-run": opened})
+    in_body = process.call("charge", {name: str(value) for name, value in CHARGE.args.items()}, run=opened)
+    assert (in_query.status_code, in_query.json()) == (in_body.status_code, in_body.json())
