@@ -126,6 +126,7 @@ class _Run:
             "intent_id": plan.intent_id,
             "tenant": plan.tenant,
             "world": plan.world,
+            "secret": stage.secret,
         }
         await stage.standins.ask(
             "open_run",
@@ -174,6 +175,9 @@ class _Run:
             elif event["event"] == "lost":
                 raise HarnessError(f"{event['process']} ended in the middle of the run")
             elif event["event"] == "exited" and event["generation"] == self.generation:
+                if event.get("lost"):
+                    self.steady = event["t"]  # the agent was ended after that, by us
+                    raise HarnessError("the process that watched over the agent was lost")
                 again = self._exited(event)
                 if not again:
                     return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +21,8 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.secret = secrets.token_hex(16)
+        """What the stand-ins know the proxy by. Told on standard input only, where no agent can read it."""
         self.proxy = ChildProcess("_proxy", on_event=self._deliver)
         self.standins = ChildProcess("_standins", on_event=self._deliver)
         self.launcher = ChildProcess("_launcher", on_event=self._deliver)

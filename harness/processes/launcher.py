@@ -10,7 +10,8 @@ All it does itself is to pass lines on.
   SIGKILL after `grace_s` seconds (2 by default). The answer comes when all are dead, `t` is the time just before the
   first signal
 - `sweep` {run_id} -> {orphans: [{pid, cmd}]}: whatever is still alive is named and killed; the run is over
-- event `exited` {run_id, generation, pid, t, exit_code, signal, cpu_s}: after the agent's exit status was collected
+- event `exited` {run_id, generation, pid, t, exit_code, signal, cpu_s}: after the agent's exit status was collected;
+  with `lost: true`, and nothing known of how it ended, where its supervisor was killed at `t` and the agent therefore
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from injectors.drivers.process import fork_supervisor, signal_name
+from injectors.drivers.process import fork_supervisor
 from injectors.drivers.process_tree import become_subreaper, end_all, living_below
 
 Message = dict[str, Any]
@@ -171,6 +172,7 @@ class Launcher:
 
     def _bury(self, run: _Run) -> None:
         """A supervisor has ended: as it should, or killed by somebody, and then this process stands in for it."""
+        noticed = time.time()
         self._selector.unregister(run.line)
         run.line.close()
         _, status = os.waitpid(run.pid, 0)
@@ -181,9 +183,8 @@ class Launcher:
             self._end_adopted()
         if run.agent is not None:
             generation, pid = run.agent
-            killed = {"exit_code": None, "signal": signal_name(signal.SIGKILL)}
             exited = {"event": "exited", "run_id": run.run_id, "generation": generation, "pid": pid}
-            self._say({**exited, "t": time.time(), **killed})
+            self._say({**exited, "t": noticed, "exit_code": None, "signal": None, "lost": True})
         for number in run.waiting:
             self._say({"id": number, "error": f"the supervisor of run {run.run_id} ended; see the launcher's log"})
 

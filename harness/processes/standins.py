@@ -33,8 +33,9 @@ class StandIns:
         self._recordings = Recordings()
 
     async def open_run(self, message: Message) -> Message:
-        """`{run_id, world, intent_id, tenant, trace, registry, policy, latency_s?}`: from now on requests with this
-        run id are answered. `latency_s`: seconds that the service works on a call, by tool."""
+        """`{run_id, world, intent_id, tenant, trace, registry, policy, latency_s?, secret?}`: from now on requests
+        with this run id are answered. `latency_s`: seconds that the service works on a call, by tool. `secret`: what
+        requests have to carry in `x-stormproof-secret`, where they have to."""
         policy = message.get("policy", "continue")
         if policy not in POLICIES:
             raise HarnessError(f"there is no policy {policy!r}; there are {', '.join(POLICIES)}")
@@ -46,6 +47,7 @@ class StandIns:
             recording=self._recordings.get(message["trace"], message["registry"]),
             policy=policy,
             latency_s=message.get("latency_s") or {},
+            secret=message.get("secret") or "",
         )
         self._runs.open(run)
         return {}

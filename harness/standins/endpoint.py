@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from aiohttp import web
 
-from harness.standins.runs import RUN_HEADER, WIRE_HEADER, Run, Runs
+from harness.standins.runs import RUN_HEADER, SECRET_HEADER, WIRE_HEADER, Run, Runs
 
 BODY_LIMIT = 32 * 1024 * 1024
 """Bytes of a request, as the Anthropic API limits them."""
@@ -50,6 +50,11 @@ class Endpoint(ABC):
             given = request.headers.get(RUN_HEADER)
             why = f"there is no open run {given!r}" if given else f"the request has no {RUN_HEADER} header"
             return self.refuse(request, 404, "unknown_run", f"{why}: it did not come through the proxy of a run")
+        if not run.admits(request.headers.get(SECRET_HEADER, "")):
+            # Its port can be found in /proc/net/tcp, and our headers can be forged: what came past the proxy is on
+            # no record of it, and must not have an effect.
+            why = "this port is the proxy's alone; requests go to the base URLs that the agent was given"
+            return self.refuse(request, 403, "bypassed_proxy", why)
         with run.traffic.request(request.headers.get(WIRE_HEADER, "")):
             try:
                 return await self.answer(run, request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hmac import compare_digest
 
 from harness.standins.recording import Recording
 from harness.standins.traffic import Traffic
@@ -14,6 +15,7 @@ RUN_HEADER = "x-stormproof-run"
 WIRE_HEADER = "x-stormproof-wire"
 CALL_HEADER = "x-stormproof-call"
 CAUSE_HEADER = "x-stormproof-caused-by"
+SECRET_HEADER = "x-stormproof-secret"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class Run:
     recording: Recording
     policy: str
     latency_s: Mapping[str, float] = field(default_factory=dict)
+    secret: str = field(default="", repr=False)
+    """What every request has to carry, as only the proxy knows it; empty where it is not asked for."""
     traffic: Traffic = field(default_factory=Traffic)
     refusals: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """Recorded failures given so far, by tool, digest of arguments and number of the logical call."""
@@ -34,6 +38,10 @@ class Run:
     """What went wrong in the stand-ins themselves; it makes the run a harness error."""
     over: bool = False
     """Its world is closed: what still arrives has no effect."""
+
+    def admits(self, secret: str) -> bool:
+        """Whether a request with this secret came through the proxy."""
+        return not self.secret or compare_digest(self.secret.encode(), secret.encode("utf-8", "surrogateescape"))
 
     @property
     def registry(self) -> Registry:

@@ -55,6 +55,8 @@ class FakeStage:
 
     upstreams: Mapping[str, str] = {"tools": "http://127.0.0.1:1", "model": "http://127.0.0.1:2"}
 
+    secret = "only-ours"
+
     def __init__(self) -> None:
         self.listeners: dict[str, asyncio.Queue[Answer]] = {}
         self.starts: list[Mapping[str, Any]] = []

@@ -261,3 +261,33 @@ def test_a_lost_process_ends_the_run_at_once(tmp_path: Path) -> None:
     played = stage.play(tmp_path)
     assert "ended in the middle of the run" in (played.harness_error or "")
     assert before - 0.1 <= played.sound_until < time.time()
+
+
+def test_a_lost_supervisor_is_our_error(tmp_path: Path) -> None:
+    """Where the process that watches over the agent was killed, nobody knows how the agent ended: no crash of it."""
+    stage = FakeStage()
+
+    def start(stage: FakeStage, fields: Mapping[str, Any]) -> Answer:
+        lost = {"exit_code": None, "signal": None, "lost": True}
+        stage.tell(fields["run_id"], "exited", generation=1, pid=1, t=time.time() - 1.0, **lost)
+        return {"pid": 1, "t": time.time()}
+
+    stage.launcher.answers["start"] = start
+    played = stage.play(tmp_path)
+    assert "watched over the agent was lost" in (played.harness_error or "")
+    assert of_type(played, "process_exited") == []
+    assert played.sound_until < time.time() - 1.0
+
+
+def test_proxy_and_stand_ins_share_the_secret_of_the_stage(tmp_path: Path) -> None:
+    """Both are told it when the run opens; the agent's environment does not have it."""
+    stage, told = FakeStage(), []
+
+    def opened(_stage: FakeStage, fields: Mapping[str, Any]) -> Answer:
+        told.append(fields.get("run", fields)["secret"])
+        return {"port": 9}
+
+    stage.standins.answers["open_run"] = stage.proxy.answers["open_run"] = opened
+    stage.play(tmp_path)
+    assert told == [stage.secret, stage.secret]
+    assert stage.secret not in stage.starts[0]["env"].values()

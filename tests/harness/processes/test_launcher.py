@@ -246,12 +246,13 @@ def test_killed_launcher_leaves_nothing(launcher: LauncherClient, tmp_path: Path
 
 
 def test_killed_supervisor_is_told_and_cleaned_up(launcher: LauncherClient, tmp_path: Path) -> None:
-    """SIGKILL for one run's supervisor: its family goes, the exit is told, and another run goes on undisturbed."""
+    """SIGKILL for one run's supervisor: its family goes, the loss is told, and another run goes on undisturbed."""
     other = launcher.start("other", "sleep", "60")["pid"]
     agent = launcher.start("r", "sh", "-c", FAMILY + "exec sleep 60")["pid"]
     family = pids_in(tmp_path / "pids", 4)
     kill(parent_of(agent))
-    assert launcher.exited("r")["signal"] == "SIGKILL"
+    told = launcher.exited("r")
+    assert (told["lost"], told["exit_code"], told["signal"]) == (True, None, None)
     assert alive(family) == []
     assert alive([other]) == [other]
     assert launcher.start("r", "true", generation=2)["ok"]

@@ -76,3 +76,17 @@ def test_too_large_a_request_is_refused(process: Process, run: str) -> None:
     assert (tool.status_code, tool.json()["error"]["kind"]) == (413, "request_too_large")
     assert (model.status_code, model.json()["error"]["type"]) == (413, "request_too_large")
     assert process.effects(run) == []
+
+
+@pytest.mark.parametrize("secret", [None, "", "guessed", "\xe9"])
+def test_what_came_past_the_proxy_is_refused(process: Process, run: str, secret: str | None) -> None:
+    """Without the secret both ports answer 403, however well the other headers are forged, and nothing happens."""
+    process.open(run, world=run, secret="only-ours")
+    headers = {"x-stormproof-run": run, "x-stormproof-wire": "w1"}
+    forged = headers if secret is None else headers | {"x-stormproof-secret": secret}
+    sent = {name.encode(): value.encode("latin-1") for name, value in forged.items()}
+    tool = HTTP.post(f"{process.tools}/charge", json=CHARGE.args, headers=sent)
+    model = HTTP.post(f"{process.model}/v1/messages", json={}, headers=sent)
+    assert (tool.status_code, tool.json()["error"]["kind"], model.status_code) == (403, "bypassed_proxy", 403)
+    assert process.effects(run) == []
+    assert process.call("charge", CHARGE.args, run=run, secret="only-ours").json() == CHARGE.body
