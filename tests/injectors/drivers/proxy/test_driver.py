@@ -75,7 +75,9 @@ def test_a_coded_body_is_forwarded_as_it_was_read(rig: Rig) -> None:
         httpx.post(f"http://127.0.0.1:{run.port}/tools/charge", content=body, headers={"content-encoding": "gzip"})
         (executed,) = run.executed
         assert "content-encoding" not in executed.headers
-        assert executed.body == json_bytes(CHARGE) + b" "
+        # mitmproxy 11 reads both members, 12 the first; either way the service gets what the wire read.
+        assert executed.body.rstrip() == json_bytes(CHARGE)
+        assert run.of_type("tool_call_started")[0].args == CHARGE
 
 
 @pytest.mark.parametrize("method", ["POST", "CONNECT"])
