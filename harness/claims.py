@@ -16,30 +16,6 @@ import msgspec
 
 from traces.history import Record
 
-AGENT_TYPES = frozenset(
-    {
-        "run_resumed",
-        "run_finished",
-        "plan_created",
-        "budget_allocated",
-        "budget_exhausted",
-        "model_call_started",
-        "model_call_finished",
-        "tool_call_queued",
-        "tool_call_refused",
-        "tool_call_started",
-        "tool_call_finished",
-        "retry_scheduled",
-        "breaker_state_changed",
-        "effect_settled",
-        "compensation_started",
-        "compensation_finished",
-        "partial_success_returned",
-        "mechanism_acted",
-        "exception",
-        "handed_off",
-    }
-)
 OTHERS_TYPES = frozenset(
     {
         "effect",
